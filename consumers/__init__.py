@@ -1,0 +1,1 @@
+"""Everything that takes a plan commit and applies it to its destination."""

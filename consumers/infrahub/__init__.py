@@ -1,0 +1,1 @@
+"""Infrahub: reader, write surface, sandbox."""

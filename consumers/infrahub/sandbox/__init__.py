@@ -1,0 +1,1 @@
+"""A small Infrahub for demo, rehearsal and tests."""

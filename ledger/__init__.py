@@ -1,0 +1,1 @@
+"""The ledger: plan format, events, store, projections, audit and command line."""

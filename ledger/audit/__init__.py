@@ -1,0 +1,1 @@
+"""Audit: replay and verification of what was recorded."""

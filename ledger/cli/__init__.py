@@ -1,0 +1,1 @@
+"""The command line, composition root of the project."""

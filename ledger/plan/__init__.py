@@ -1,0 +1,1 @@
+"""The plan artifact: format, writer, reader, verification, review.."""

@@ -1,0 +1,1 @@
+"""Projections: pure folds over events, thrown away and rebuilt at will (G9)."""

@@ -1,0 +1,218 @@
+"""What a destination says about its kinds, in a neutral form.
+
+The plan maker, the key rules, the value checks and the write surface all read this one model. It is made from the
+document that Infrahub serves at ``/api/schema``; :func:`parse_schema` needs no client library, so that a plan can be
+checked against a stored document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ledger.errors import ConfigurationError
+
+SECRET_KINDS = frozenset({"Password", "HashedPassword"})
+"""Attribute kinds whose values are never stored or shown (G12)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPath:
+    """One component of a key: an own attribute, or an attribute reached across one relationship.
+
+    ``name__value`` -> attribute ``name``; ``site__name__value`` -> relationship ``site``, attribute ``name``;
+    a bare relationship name in a uniqueness constraint -> relationship with no attribute.
+    """
+
+    raw: str
+    relationship: str | None
+    attribute: str | None
+
+    @property
+    def field(self) -> str:
+        """The field of the kind itself that supplies this component: what an identity must name (P44)."""
+        if self.relationship is not None:
+            return self.relationship
+        if self.attribute is None:
+            raise ValueError(f"key path {self.raw!r} names nothing")
+        return self.attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of a kind. ``default`` is None where the schema declares none."""
+
+    name: str
+    kind: str
+    optional: bool = True
+    read_only: bool = False
+    unique: bool = False
+    default: Any = None
+    choices: tuple[str, ...] | None = None
+    enum: tuple[Any, ...] | None = None
+    regex: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    min_value: int | None = None
+    max_value: int | None = None
+    inherited: bool = False
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether values of this attribute must never be stored or shown (G12)."""
+        return self.kind in SECRET_KINDS
+
+
+@dataclass(frozen=True, slots=True)
+class Relationship:
+    """A relationship of a kind; ``peer`` may be a generic."""
+
+    name: str
+    peer: str
+    cardinality: Literal["one", "many"]
+    optional: bool = True
+    read_only: bool = False
+    kind: str = "Generic"
+    min_count: int = 0
+    max_count: int = 0
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind. ``human_friendly_id`` is empty where the kind has none; constraints include inherited ones."""
+
+    kind: str
+    is_node: bool = True
+    human_friendly_id: tuple[KeyPath, ...] = ()
+    uniqueness_constraints: tuple[tuple[KeyPath, ...], ...] = ()
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    relationships: Mapping[str, Relationship] = field(default_factory=dict)
+    inherit_from: tuple[str, ...] = ()
+
+    @property
+    def keyed_by_constraint_alone(self) -> bool:
+        """True for a kind that the server cannot match on a create: no human-friendly id, but a constraint (P59)."""
+        return not self.human_friendly_id and bool(self.uniqueness_constraints)
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationSchema:
+    """All kinds of one branch, with the hash that the server gave for it (None for a stored document)."""
+
+    kinds: Mapping[str, Kind]
+    hash: str | None = None
+
+    def node(self, kind: str) -> Kind | None:
+        """The writable kind of that name, or None when it is unknown or a generic, profile or template."""
+        found = self.kinds.get(kind)
+        return found if found is not None and found.is_node else None
+
+    def concrete_kinds(self, peer: str) -> tuple[str, ...]:
+        """The node kinds that may stand where ``peer`` is declared: itself, or all that inherit from the generic."""
+        found = self.kinds.get(peer)
+        if found is None:
+            return ()
+        if found.is_node:
+            return (peer,)
+        return tuple(sorted(k.kind for k in self.kinds.values() if k.is_node and peer in k.inherit_from))
+
+
+def parse_schema(document: Mapping[str, Any]) -> DestinationSchema:
+    """Read the document of ``GET /api/schema``.
+
+    Raises:
+        ConfigurationError: a key or type that every Infrahub schema document has is missing.
+    """
+    try:
+        nodes = {_kind_name(raw): _parse_kind(raw, is_node=True) for raw in document["nodes"]}
+        generics = {_kind_name(raw): _parse_kind(raw, is_node=False) for raw in document["generics"]}
+    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+        raise ConfigurationError(
+            checked="the destination's schema document",
+            expected="the shape of Infrahub's GET /api/schema (nodes and generics with their fields)",
+            found=f"{type(exc).__name__}: {exc}",
+            next_action="check that the address is an Infrahub server of version 1.x",
+        ) from exc
+    main = document.get("main")
+    return DestinationSchema(kinds={**generics, **nodes}, hash=main if isinstance(main, str) else None)
+
+
+def _kind_name(raw: Mapping[str, Any]) -> str:
+    return str(raw.get("kind") or f"{raw['namespace']}{raw['name']}")
+
+
+def _parse_kind(raw: Mapping[str, Any], *, is_node: bool) -> Kind:
+    attributes = {item["name"]: _parse_attribute(item) for item in raw.get("attributes") or ()}
+    relationships = {item["name"]: _parse_relationship(item) for item in raw.get("relationships") or ()}
+    hfid = tuple(parse_key_path(path, relationships) for path in raw.get("human_friendly_id") or ())
+    constraints = [
+        tuple(parse_key_path(path, relationships) for path in group)
+        for group in raw.get("uniqueness_constraints") or ()
+    ]
+    for attribute in attributes.values():
+        single = (KeyPath(raw=f"{attribute.name}__value", relationship=None, attribute=attribute.name),)
+        if attribute.unique and single not in constraints:
+            constraints.append(single)
+    return Kind(
+        kind=_kind_name(raw),
+        is_node=is_node,
+        human_friendly_id=hfid,
+        uniqueness_constraints=tuple(constraints),
+        attributes=attributes,
+        relationships=relationships,
+        inherit_from=tuple(raw.get("inherit_from") or ()),
+    )
+
+
+def parse_key_path(path: str, relationships: Mapping[str, Relationship]) -> KeyPath:
+    """Split a *schema* path on ``__``; data is never split (A48)."""
+    parts = path.split("__")
+    if parts[0] in relationships:
+        attribute = parts[1] if len(parts) > 1 else None
+        return KeyPath(raw=path, relationship=parts[0], attribute=attribute)
+    return KeyPath(raw=path, relationship=None, attribute=parts[0])
+
+
+def _parse_attribute(raw: Mapping[str, Any]) -> Attribute:
+    parameters: Mapping[str, Any] = raw.get("parameters") or {}
+    choices: Sequence[Any] | None = raw.get("choices")
+    enum: Sequence[Any] | None = raw.get("enum")
+    return Attribute(
+        name=raw["name"],
+        kind=raw["kind"],
+        optional=bool(raw.get("optional")),
+        read_only=bool(raw.get("read_only")),
+        unique=bool(raw.get("unique")),
+        default=raw.get("default_value"),
+        choices=None if choices is None else tuple(c["name"] if isinstance(c, Mapping) else str(c) for c in choices),
+        enum=None if enum is None else tuple(enum),
+        regex=_first(parameters.get("regex"), raw.get("regex")),
+        min_length=_first(parameters.get("min_length"), raw.get("min_length")),
+        max_length=_first(parameters.get("max_length"), raw.get("max_length")),
+        min_value=parameters.get("min_value"),
+        max_value=parameters.get("max_value"),
+        inherited=bool(raw.get("inherited")),
+    )
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _parse_relationship(raw: Mapping[str, Any]) -> Relationship:
+    cardinality = raw["cardinality"]
+    if cardinality not in ("one", "many"):
+        raise ValueError(f"cardinality {cardinality!r} of relationship {raw['name']!r}")
+    return Relationship(
+        name=raw["name"],
+        peer=raw["peer"],
+        cardinality=cardinality,
+        optional=bool(raw.get("optional")),
+        read_only=bool(raw.get("read_only")),
+        kind=raw.get("kind") or "Generic",
+        min_count=raw.get("min_count") or 0,
+        max_count=raw.get("max_count") or 0,
+        inherited=bool(raw.get("inherited")),
+    )

@@ -1,0 +1,1 @@
+"""The store: PostgreSQL, the only place that runs SQL."""

@@ -1,0 +1,1 @@
+"""Everything that makes a plan out of a source and commits it."""
