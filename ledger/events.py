@@ -213,7 +213,7 @@ class StoredEvent:
 def event_id(
     kind: str, *, url: str, branch: str, run_id: str | None, operation_id: str | None, n: str | int
 ) -> uuid.UUID:
-    """The one id that a fact can have; ``n`` by kind as in design 6 (epoch, attempt, commit id, ordinal of the start)."""
+    """The one id a fact can have; ``n`` by kind: epoch, attempt, commit id, or ordinal of the start."""
     name = canonical_json_bytes([kind, url, branch, run_id, operation_id, n]).decode()
     return uuid.uuid5(NAMESPACE, name)
 
