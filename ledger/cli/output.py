@@ -1,0 +1,124 @@
+"""Data goes to stdout in the form that was asked for; everything for people goes to stderr (design 9)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ledger.errors import ApplyLedgerError
+
+STREAM_VERSION = 1
+
+
+class OutputForm(StrEnum):
+    """How data is written to stdout; never guessed from a pipe."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+
+
+people = Console(stderr=True, highlight=False)
+"""For people: progress, hints, refusals. Rich honours NO_COLOR by itself."""
+
+
+def data_console() -> Console:
+    """For tables on stdout; wide enough not to break when piped."""
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def write_document(document: Mapping[str, Any] | Sequence[Any]) -> None:
+    """One JSON document on stdout."""
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def write_records(records: Iterable[Mapping[str, Any]], *, stream: str) -> None:
+    """NDJSON on stdout: a first line that names the stream and its version, then a record a line."""
+    _line({"stream": stream, "version": STREAM_VERSION})
+    for record in records:
+        _line(record)
+
+
+def _line(record: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+def write_rows(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    form: OutputForm,
+    stream: str,
+    columns: Sequence[str],
+    total: int | None = None,
+) -> None:
+    """A list in the form asked for; says on stderr when it was cut.
+
+    Args:
+        rows: one mapping a row.
+        form: table, JSON or NDJSON.
+        stream: name of the kind of record, for NDJSON.
+        columns: keys shown in a table, in order; JSON forms always have all keys.
+        total: how many rows there are in all, where ``rows`` was limited.
+    """
+    if form is OutputForm.JSON:
+        write_document(list(rows))
+    elif form is OutputForm.NDJSON:
+        write_records(rows, stream=stream)
+    else:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column.replace("_", " "), overflow="fold", justify=_justify(rows, column))
+        for row in rows:
+            table.add_row(*(Text(_cell(row.get(column))) for column in columns))
+        data_console().print(table)
+    if total is not None and total > len(rows):
+        people.print(f"showing {len(rows)} of {total:,}; --limit shows more", style="dim")
+
+
+def _justify(rows: Sequence[Mapping[str, Any]], column: str) -> Any:
+    return "right" if rows and all(isinstance(row.get(column), int) for row in rows) else "left"
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case str():
+            return value
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def show_refusal(error: ApplyLedgerError) -> None:
+    """A refusal for people: each finding with what was checked, expected, found, and the next action (G11)."""
+    findings = error.findings
+    if len(findings) > 1:
+        people.print(Text(f"{type(error).__name__}: {len(findings)} findings", style="bold red"))
+    for finding in findings:
+        people.print(Text(finding.name, style="bold red"))
+        for label, text in (
+            ("checked", finding.checked),
+            ("expected", finding.expected),
+            ("found", finding.found),
+            ("next", finding.next_action),
+        ):
+            people.print(Text.assemble((f"  {label:<9}", "dim"), text))
+    if len(findings) > 1:
+        people.print(Text.assemble(("next      ", "dim"), error.next_action))
+
+
+def next_command(command: str) -> None:
+    """The exact command that a person would run next."""
+    people.print(Text.assemble(("next: ", "dim"), (command, "bold")))

@@ -1,0 +1,236 @@
+"""Where the service's own settings come from: flag, environment, ``apply-ledger.toml``, user file, default.
+
+A sync's configuration file says what to read and where it is to go; these settings say what this installation may
+write to (declared destinations), where the ledger is, and how long a writer may take for what.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from ledger.binding import DestinationBinding
+from ledger.errors import ConfigurationError
+
+PREFIX = "APPLY_LEDGER_"
+FILE_NAME = "apply-ledger.toml"
+
+
+class DestinationSettings(BaseModel):
+    """One destination that this installation may write to."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: str
+    branch: str = "main"
+    token_env: str | None = None
+    token_file: Path | None = None
+    aliases: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_token_source(self) -> Self:
+        if self.token_env and self.token_file:
+            raise ValueError("give token_env or token_file, not both")
+        return self
+
+    @property
+    def binding(self) -> DestinationBinding:
+        """The normalised binding that this destination stands for."""
+        return DestinationBinding(url=self.url, branch=self.branch).normalised()
+
+    def names(self, binding: DestinationBinding) -> bool:
+        """Whether ``binding`` is this destination under its url or one of its aliases."""
+        spellings = (self.url, *self.aliases)
+        return any(DestinationBinding(url=url, branch=self.branch).same_as(binding) for url in spellings)
+
+    def token(self, environ: Mapping[str, str]) -> SecretStr:
+        """The API token, from the named file or variable.
+
+        Raises:
+            ConfigurationError: neither has one; the message names the place, never a value.
+        """
+        if self.token_file is not None:
+            try:
+                return SecretStr(self.token_file.read_text(encoding="utf-8").strip())
+            except OSError as exc:
+                raise _no_token(f"{self.token_file} ({exc.strerror})", "make the file readable for this user") from exc
+        name = self.token_env or "INFRAHUB_API_TOKEN"
+        value = environ.get(name, "").strip()
+        if not value:
+            raise _no_token(f"the variable {name} is unset or empty", f"export {name} with a token of that Infrahub")
+        return SecretStr(value)
+
+
+def _no_token(found: str, next_action: str) -> ConfigurationError:
+    return ConfigurationError(
+        checked="the destination's API token",
+        expected="a token in a file or an environment variable",
+        found=found,
+        next_action=next_action,
+    )
+
+
+class WriterTimes(BaseModel):
+    """Times of the writer, in seconds. Settings, so that a test can make them short (design 7)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    lease_ttl: float = Field(default=45.0, gt=0)
+    request_timeout: float = Field(default=10.0, gt=0)
+    margin: float = Field(default=5.0, ge=0)
+    settle_seconds: float = Field(default=30.0, ge=0)
+    max_converge_attempts: int = Field(default=3, ge=1)
+    poll_interval: float = Field(default=1.0, gt=0)
+
+    @model_validator(mode="after")
+    def _a_request_fits_into_the_lease(self) -> Self:
+        if self.lease_ttl <= self.request_timeout + self.margin:
+            raise ValueError("lease_ttl must be longer than request_timeout + margin")
+        return self
+
+
+class Settings(BaseSettings):
+    """Everything the command line needs to know about this installation.
+
+    ``APPLY_LEDGER_<KEY>`` sets a key (``APPLY_LEDGER_WRITER__LEASE_TTL`` a nested one); for the two secrets
+    ``APPLY_LEDGER_<KEY>_FILE`` names a file that holds the value.
+    """
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter="__")
+
+    dsn: SecretStr | None = None
+    admin_dsn: SecretStr | None = None
+    data_dir: Path | None = None
+    cache_dir: Path = Field(
+        default=Path(".infrahub-sync-cache"), validation_alias=AliasChoices("INFRAHUB_SYNC_CACHE_DIR", "cache_dir")
+    )
+    writer: WriterTimes = WriterTimes()
+    destination: tuple[DestinationSettings, ...] = ()
+
+    def declared(self, binding: DestinationBinding) -> DestinationSettings:
+        """The declared destination that ``binding`` names.
+
+        Raises:
+            ConfigurationError: it is not declared; nothing is ever written to an undeclared address.
+        """
+        for destination in self.destination:
+            if destination.names(binding):
+                return destination
+        known = ", ".join(str(destination.binding) for destination in self.destination) or "none"
+        raise ConfigurationError(
+            checked=f"the destination {binding.normalised()}",
+            expected=f"a declared destination ({known})",
+            found="not declared",
+            next_action=f"add a [[destination]] with this url and branch to {FILE_NAME}, or set INFRAHUB_ADDRESS",
+        )
+
+
+def load_settings(*, config: Path | None) -> Settings:
+    """Read the file and lay the environment over it.
+
+    Args:
+        config: the file named by ``--config``; else ``APPLY_LEDGER_CONFIG``, ``./apply-ledger.toml``, the user's file.
+
+    Raises:
+        ConfigurationError: unreadable or malformed file, unknown key, value out of range.
+    """
+    path = _find_file(config, os.environ)
+
+    class FromFile(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return (
+                env_settings,
+                _SecretFiles(settings_cls),
+                TomlConfigSettingsSource(settings_cls, path),
+                _Implied(settings_cls),
+            )
+
+    try:
+        return FromFile()
+    except ValidationError as exc:
+        # only location and message: pydantic's own text would show the offending input, a secret perhaps
+        faults = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in exc.errors())
+        raise _malformed(path, faults) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, SettingsError) as exc:
+        raise _malformed(path, f"{type(exc).__name__}: {exc}") from exc
+
+
+def _malformed(path: Path | None, found: str) -> ConfigurationError:
+    return ConfigurationError(
+        checked=f"the settings ({path or 'environment'})",
+        expected="readable TOML in UTF-8 with known keys and values in range",
+        found=found,
+        next_action="correct the file or the variable; docs/reference/settings.md lists all keys",
+    )
+
+
+def _find_file(config: Path | None, environ: Mapping[str, str]) -> Path | None:
+    """A file that was named must exist; the two usual places may be empty."""
+    named = config or (Path(environ[f"{PREFIX}CONFIG"]) if environ.get(f"{PREFIX}CONFIG") else None)
+    if named is not None:
+        if not named.is_file():
+            raise _malformed(named, "no such file")
+        return named
+    home = Path(environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".config")
+    candidates = (Path(FILE_NAME), home / "apply-ledger" / FILE_NAME)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+class _SecretFiles(PydanticBaseSettingsSource):
+    """``APPLY_LEDGER_DSN_FILE`` and ``APPLY_LEDGER_ADMIN_DSN_FILE``: the value stands in a file."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        name = f"{PREFIX}{field_name.upper()}_FILE"
+        path = os.environ.get(name)
+        return (_secret_file(name, Path(path)) if path else None), field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        found = {key: self.get_field_value(Settings.model_fields[key], key)[0] for key in ("dsn", "admin_dsn")}
+        return {key: value for key, value in found.items() if value is not None}
+
+
+class _Implied(PydanticBaseSettingsSource):
+    """``INFRAHUB_ADDRESS`` declares a destination by itself where no file declares any (lowest precedence)."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        address = os.environ.get("INFRAHUB_ADDRESS") or os.environ.get("INFRAHUB_URL")
+        if not address:
+            return {}
+        branch = os.environ.get("INFRAHUB_DEFAULT_BRANCH") or "main"
+        return {"destination": [{"url": address, "branch": branch}]}
+
+
+def _secret_file(name: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigurationError(
+            checked=f"the file that {name} names",
+            expected="a readable text file",
+            found=f"{path}: {type(exc).__name__}",
+            next_action="make the file readable for this user, or correct the variable",
+        ) from exc
