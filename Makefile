@@ -1,0 +1,54 @@
+# Two commands do everything on a fresh machine with make and Python 3.11 to 3.13:
+#   make demo    runs the main job on the embedded default, on real inventories
+#   make test    runs every test
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+VENV := .venv
+BIN := $(VENV)/bin
+# nothing of the user's reaches our processes: no Infrahub of theirs, no ledger of theirs, no proxy, no XDG folder
+CLEAN = env $$(env | sed -nE 's/^((INFRAHUB|INFRAHUBCTL|APPLY_LEDGER|NETBOX|NAUTOBOT)_[A-Za-z0-9_]*|[A-Za-z]*_proxy|[A-Z]*_PROXY)=.*/-u \1/p') \
+	XDG_CONFIG_HOME="$(CURDIR)/$(STATE)/config" XDG_DATA_HOME="$(CURDIR)/$(STATE)/data" \
+	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
+STATE = .state/$@
+
+.PHONY: help demo test lint rules lock clean
+
+help: ## this list
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+$(BIN)/.installed: requirements.lock pyproject.toml
+	@python=$$(for name in $${PYTHON:-} python3 python3.13 python3.12 python3.11; do \
+	    "$$name" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo "$$name" && break; done); \
+	if [ -z "$$python" ]; then \
+	    echo "No Python 3.11 to 3.13 with venv was found. On Debian: apt-get install python3 python3-venv; or name one: make PYTHON=/path/to/python3.12" >&2; exit 1; fi; \
+	"$$python" -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(BIN)/.installed ## plan, commit, apply and verify real inventories (about three minutes after installation)
+	@rm -rf $(STATE) && mkdir -p $(STATE)
+	@$(CLEAN) $(BIN)/python -m tests.demo --state $(STATE)
+
+test: $(BIN)/.installed ## lint, types, import rules and every test
+	@rm -rf $(STATE) && mkdir -p $(STATE)
+	@bash tests/support/require_postgresql_15.sh
+	@$(MAKE) --no-print-directory lint
+	@$(CLEAN) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(BIN)/.installed ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+rules: $(BIN)/.installed ## write docs/rules.md anew from the tests' markers
+	@$(BIN)/python -m tests.support.rules_document
+
+lock: ## resolve requirements.lock anew (needs uv)
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-emit-index-url --generate-hashes --output-file requirements.lock
+
+clean: ## remove what the commands above made
+	rm -rf $(VENV) .state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
