@@ -1,0 +1,100 @@
+"""Entry point: builds the application, turns refusals into exit codes, and lets defects keep their traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from ledger.cli import (
+    audit_commands,
+    commit_commands,
+    plan_commands,
+    run_commands,
+    sandbox_command,
+    service_commands,
+)
+from ledger.cli.output import people, show_refusal
+from ledger.cli.session import Invocation
+from ledger.errors import ApplyLedgerError
+from ledger.exit_codes import MEANING, ExitCode
+
+_EPILOG = "Exit codes: " + " · ".join(f"{code.value} {meaning}" for code, meaning in MEANING.items())
+
+app = typer.Typer(
+    name="apply-ledger",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    help="Plan, review and apply changes to Infrahub from several sources, with a record of every operation.",
+    epilog=_EPILOG,
+)
+
+
+@app.callback()
+def _global_options(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", help="Settings file; default: ./apply-ledger.toml, then the user's.", show_default=False
+        ),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what the service does, on stderr.")] = False,
+) -> None:
+    context.obj = Invocation(config=config, verbose=verbose)
+
+
+for module in (
+    plan_commands,
+    commit_commands,
+    run_commands,
+    audit_commands,
+    service_commands,
+    sandbox_command,
+):
+    module.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code.
+
+    A usage error is 64, because 2 means "changes present". A refusal is shown without a traceback; anything that is
+    no refusal of ours is a defect and leaves with its traceback (P141, P142).
+    """
+    try:
+        result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+    except TyperException as exc:
+        show = getattr(exc, "show", None)
+        if show is not None:
+            show()
+        else:
+            people.print(exc.format_message(), style="red")
+        return ExitCode.USAGE
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+    except KeyboardInterrupt:
+        people.print("interrupted", style="yellow")
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # the reader of our stdout went away (`| head`): nothing is wrong with the ledger
+        sys.stderr.close()
+        return ExitCode.DONE
+    except ApplyLedgerError as exc:
+        show_refusal(exc)
+        return exc.exit_code
+    return int(result) if isinstance(result, int) else ExitCode.DONE
+
+
+def run() -> None:
+    """The console script."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()
