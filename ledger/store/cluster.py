@@ -69,9 +69,7 @@ class Cluster:
         self.account.take(beside, mode=0o700)
         secret = beside / "password"
         target = beside / "data"
-        secret.touch(mode=0o600)
-        self.account.take(secret, mode=0o600)
-        secret.write_text(password + "\n", encoding="utf-8")
+        self.account.write_private(secret, password + "\n")
         locale = ["--locale=C", "--encoding=UTF8"]
         if self.binaries.major >= 17:
             locale += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
@@ -225,9 +223,7 @@ class Cluster:
             **self.settings,
         }
         lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in settings.items()]
-        path = self.data / _CONFIGURATION
-        path.write_text("".join(lines), encoding="utf-8")
-        self.account.take(path, mode=0o600)
+        self.account.write_private(self.data / _CONFIGURATION, "".join(lines))
 
     def _rotate_log(self) -> None:
         if self.log.exists() and self.log.stat().st_size > _MAXIMUM_LOG_BYTES:

@@ -29,6 +29,14 @@ class DataFolderNotWritableError(EmbeddedServerError):
     """The data folder, or the folder in which it would be made, cannot be written."""
 
 
+class DataFolderUnreachableError(EmbeddedServerError):
+    """The server's account may not pass through a parent of the data folder."""
+
+
+class CredentialsMissingError(EmbeddedServerError):
+    """The database is there and the file with its passwords is not, or cannot be read."""
+
+
 class DataFolderBusyError(EmbeddedServerError):
     """Another process is starting or stopping the server of this folder and did not finish in time."""
 

@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,48 @@ class ServerAccount:
     gid: int
 
     def take(self, path: Path, *, mode: int) -> None:
-        """Make ``path`` this account's, with ``mode``. Only root can call this for another account than its own."""
-        os.chown(path, self.uid, self.gid, follow_symlinks=False)
-        path.chmod(mode)
+        """Make ``path`` this account's, with ``mode``; only root can do so for another account than its own.
+
+        Raises:
+            OSError: ``path`` is a link, or the operation is not permitted.
+        """
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            os.fchmod(handle, mode)
+            os.fchown(handle, self.uid, self.gid)
+        finally:
+            os.close(handle)
+
+    def write_private(self, path: Path, text: str) -> None:
+        """Put ``text`` at ``path``, durably and whole, readable by this account alone.
+
+        Through a new file and a rename: in a folder of another account a path may be a link to anywhere.
+        """
+        handle, beside = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                os.fchmod(stream.fileno(), 0o600)
+                if os.geteuid() != self.uid:
+                    os.fchown(stream.fileno(), self.uid, self.gid)
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(beside).replace(path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+
+    def can_enter(self, folder: Path) -> bool:
+        """Whether this account may pass through every parent of ``folder`` and ``folder`` itself."""
+        answer = subprocess.run(
+            ["/bin/sh", "-c", 'cd -- "$0"', str(folder)],
+            check=False,
+            capture_output=True,
+            timeout=30,
+            cwd="/",
+            **self.process_options(),
+        )
+        return answer.returncode == 0
 
     def process_options(self) -> dict[str, Any]:
         """Arguments for :func:`subprocess.run` that start the child as this account, without root's groups."""
