@@ -7,6 +7,7 @@ checked against a stored document.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -56,6 +57,7 @@ class Attribute:
     max_length: int | None = None
     min_value: int | None = None
     max_value: int | None = None
+    excluded_ranges: tuple[tuple[int, int], ...] = ()
     inherited: bool = False
 
     @property
@@ -193,12 +195,19 @@ def _parse_attribute(raw: Mapping[str, Any]) -> Attribute:
         max_length=_first(parameters.get("max_length"), raw.get("max_length")),
         min_value=parameters.get("min_value"),
         max_value=parameters.get("max_value"),
+        excluded_ranges=_excluded_ranges(parameters.get("excluded_values")),
         inherited=bool(raw.get("inherited")),
     )
 
 
 def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
+
+
+def _excluded_ranges(text: str | None) -> tuple[tuple[int, int], ...]:
+    """``"7,10-20"`` -> ``((7, 7), (10, 20))``: numbers that the destination refuses, ends included."""
+    found = re.finditer(r"(?:^|,)\s*(\d+)(?:-(\d+))?\s*(?=,|$)", text or "")
+    return tuple((int(match[1]), int(match[2] or match[1])) for match in found)
 
 
 def _parse_relationship(raw: Mapping[str, Any]) -> Relationship:
