@@ -7,6 +7,7 @@ credential: user info is dropped, a query is kept as a fingerprint only, a fragm
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
@@ -15,7 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from ledger.errors import ConfigurationError
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_FINGERPRINT = "sha256-"
+QUERY_FINGERPRINT = re.compile(r"query-sha256=[0-9a-f]{64}")
+"""What stands for a query: infrahub-sync's own form, so that its plans and ours name an endpoint alike (C25)."""
 
 
 class DestinationBinding(BaseModel):
@@ -57,8 +59,8 @@ def normalise_url(url: str) -> str:
         host = f"[{host}]"
     netloc = host if port is None or port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
     query = parts.query
-    if query and not query.startswith(_FINGERPRINT):
-        query = _FINGERPRINT + hashlib.sha256(query.encode()).hexdigest()[:16]
+    if query and not QUERY_FINGERPRINT.fullmatch(query):
+        query = f"query-sha256={hashlib.sha256(query.encode()).hexdigest()}"
     return urlunsplit((scheme, netloc, parts.path.rstrip("/"), query, ""))
 
 
