@@ -1,7 +1,9 @@
 """The one encoding of everything that is hashed: plan lines, manifest, coverage, event bodies (A14 to A20).
 
 UTF-8 without BOM, sorted keys, ``,`` and ``:`` without blanks, no ASCII escapes. What has no single spelling is
-refused, so that equal bytes mean equal values and the reverse.
+refused, so that equal bytes mean equal values and the reverse. Two rules are ours: a time keeps the zone it came
+with (one instant in two zones is two values, and a time without a zone gets none), and nesting and integers are
+bounded by fixed numbers, so that what one process writes every other process can read.
 """
 
 from __future__ import annotations
@@ -19,6 +21,15 @@ from ledger.plan.errors import UnserializablePayloadValueError
 Identity = dict[str, Any]
 """Attribute name to canonical value; a reference is ``{"identity": ..., "peer_kind": ...}``, to any depth (A47)."""
 
+MAX_VALUE_NESTING = 64
+"""Levels of lists and mappings in one value. A record adds at most five of its own, see ``decode.MAX_NESTING``."""
+
+MAX_INTEGER_DIGITS = 640
+"""Decimal digits of an integer: the most that every setting of PYTHONINTMAXSTRDIGITS can still convert to text."""
+
+_INTEGER_LIMIT = 10**MAX_INTEGER_DIGITS
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 def canonical_value(value: Any, *, kind: str, field: str) -> Any:
     """The JSON value that stands for ``value``.
@@ -31,32 +42,47 @@ def canonical_value(value: Any, *, kind: str, field: str) -> Any:
     Raises:
         UnserializablePayloadValueError: no canonical form; names kind, field and Python type (A20).
     """
+    return _canonical(value, kind, field, MAX_VALUE_NESTING)
+
+
+def _canonical(value: Any, kind: str, field: str, levels: int) -> Any:
     match value:
         case None | bool():
             return value
         case int():
+            if not -_INTEGER_LIMIT < value < _INTEGER_LIMIT:
+                raise _refused(kind, field, value, f"an integer of at most {MAX_INTEGER_DIGITS} digits")
             return int(value)
         case str():
             return _text(value, kind, field)
         case float():
-            if not math.isfinite(value):
-                raise _refused(kind, field, value, "a finite number")
-            return float(value)
+            return float(_finite(value, kind, field))
+        case Decimal():
+            return str(_finite(value, kind, field))
         case datetime() | date():
             return value.isoformat()
-        case Decimal():
-            if not value.is_finite():
-                raise _refused(kind, field, value, "a finite number")
-            return str(value)
         case list() | tuple():
-            return [canonical_value(item, kind=kind, field=field) for item in value]
+            inner = _descend(value, kind, field, levels)
+            return [_canonical(item, kind, field, inner) for item in value]
         case Mapping():
-            return {
-                _key(key, kind, field): canonical_value(item, kind=kind, field=field)
-                for key, item in sorted(value.items(), key=lambda pair: _key(pair[0], kind, field))
-            }
+            inner = _descend(value, kind, field, levels)
+            texts = {_key(key, kind, field): item for key, item in value.items()}
+            return {key: _canonical(texts[key], kind, field, inner) for key in sorted(texts)}
         case _:
             raise _refused(kind, field, value, "text, number, boolean, null, date, list or mapping")
+
+
+def _finite(value: float | Decimal, kind: str, field: str) -> float | Decimal:
+    finite = value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)
+    if not finite:
+        raise _refused(kind, field, value, "a finite number")
+    return value
+
+
+def _descend(value: Any, kind: str, field: str, levels: int) -> int:
+    if levels == 0:
+        raise _refused(kind, field, value, f"at most {MAX_VALUE_NESTING} levels of lists and mappings")
+    return levels - 1
 
 
 def _text(value: str, kind: str, field: str) -> str:
@@ -66,7 +92,8 @@ def _text(value: str, kind: str, field: str) -> str:
         value.encode("utf-8")
     except UnicodeEncodeError:
         raise _refused(kind, field, value, "text without lone surrogates") from None
-    return str(value)
+    # A subclass (an enumeration member, markup) may override __str__; its content is what JSON would write.
+    return str.__str__(value)
 
 
 def _key(key: Any, kind: str, field: str) -> str:
@@ -84,9 +111,27 @@ def _refused(kind: str, field: str, value: Any, expected: str) -> Unserializable
     )
 
 
+def canonical_json_text(value: Any) -> str:
+    """Encode a value that is already canonical; the text of :func:`canonical_json_bytes`."""
+    return _ENCODER.encode(value)
+
+
 def canonical_json_bytes(value: Any) -> bytes:
-    """Encode a value that is already canonical; a NaN or a lone surrogate raises ``ValueError``."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8")
+    """Encode a value that is already canonical.
+
+    Raises:
+        ValueError: a NaN, an infinity or a lone surrogate.
+        TypeError: a type that JSON has not; there is no fallback that would turn it into text (A20).
+    """
+    return _ENCODER.encode(value).encode("utf-8")
+
+
+def same_bytes(one: Any, other: Any) -> bool:
+    """Whether two canonical values have the same canonical bytes: 1, 1.0 and true are three values (FF16)."""
+    # Equality decides for these types alone; a float has two zeros, and containers hold floats.
+    if type(one) is type(other) and isinstance(one, (str, bool, int, type(None))):
+        return bool(one == other)
+    return canonical_json_text(one) == canonical_json_text(other)
 
 
 def canonical_identity(identity: Mapping[str, Any], *, kind: str) -> Identity:
@@ -109,5 +154,10 @@ def object_key(kind: str, identity: Mapping[str, Any]) -> bytes:
 
 def operation_id(action: str, kind: str, identity: Mapping[str, Any]) -> str:
     """``op_`` and 16 hexadecimal digits over action, kind and identity; the payload is left out (A53, A54)."""
-    digest = hashlib.sha256(canonical_json_bytes([action, kind, canonical_identity(identity, kind=kind)])).hexdigest()
+    return canonical_operation_id(action, kind, canonical_identity(identity, kind=kind))
+
+
+def canonical_operation_id(action: str, kind: str, identity: Identity) -> str:
+    """:func:`operation_id` of an identity whose values are canonical already."""
+    digest = hashlib.sha256(canonical_json_bytes([action, kind, identity])).hexdigest()
     return f"op_{digest[:16]}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from ledger.errors import ApplyLedgerError, RefusalGroup
+from ledger.errors import ApplyLedgerError, Finding, RefusalGroup
 from ledger.exit_codes import ExitCode
 
 
@@ -14,16 +15,175 @@ class PlanArtifactError(ApplyLedgerError):
     exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
 
 
-class UnserializablePayloadValueError(PlanArtifactError):
-    """A value has no canonical form (A20): wrong type, not finite, text that UTF-8 or the ledger cannot hold."""
+class FaultyArtifactError(PlanArtifactError):
+    """A verdict about a whole artifact; ``findings`` names every single fault that led to it (G11)."""
+
+    def __init__(
+        self, *, checked: str, expected: str, found: str, next_action: str, faults: Sequence[Finding] = ()
+    ) -> None:
+        super().__init__(checked=checked, expected=expected, found=found, next_action=next_action)
+        self._faults = tuple(faults)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The single faults; where the verdict has no parts, the verdict itself."""
+        return self._faults or super().findings
+
+
+# --- verdicts about an artifact -------------------------------------------------------------------------------------
+
+
+class PlanArtifactAbsentError(PlanArtifactError):
+    """There is no ``plan/`` at all: older row format, never written, or removed (A7, C34)."""
+
+
+class TornPlanArtifactError(FaultyArtifactError):
+    """``plan/`` is there and is not one complete, well-formed plan (A8 to A10, C23)."""
+
+
+class UnrecognisedPlanFormatError(PlanArtifactError):
+    """The manifest names a format version that this program does not know (A11, C21)."""
+
+
+class PlanArtifactUnreadableError(PlanArtifactError):
+    """A path is there and cannot be read; never flattened into another verdict (A12, A13)."""
+
+
+class PlanFormatApplyUnsupportedError(PlanArtifactError):
+    """The plan can be read and reviewed, but its format cannot be applied (P106 to P108)."""
+
+
+class UnsupportedOperationActionError(FaultyArtifactError):
+    """An operation's action is none of create, update, delete (P105, C16)."""
+
+
+class PlanVerificationError(RefusalGroup):
+    """The gate before the first write found failures; all are listed (A87)."""
+
+
+# --- faults of JSON documents ---------------------------------------------------------------------------------------
+
+
+class JsonDocumentError(PlanArtifactError):
+    """Base of the reasons for which bytes are refused as JSON (design 4.2)."""
+
+
+class ByteOrderMarkError(JsonDocumentError):
+    """The bytes begin with a byte order mark (A14)."""
+
+
+class InvalidUtf8Error(JsonDocumentError):
+    """The bytes are not UTF-8; a surrogate encoded as bytes is such a case (A14)."""
+
+
+class MalformedJsonError(JsonDocumentError):
+    """The text is not one JSON value."""
+
+
+class DuplicateJsonKeyError(JsonDocumentError):
+    """An object has one key twice, at any depth: readers would disagree on its value."""
+
+
+class NonFiniteNumberError(JsonDocumentError):
+    """NaN, an infinity, or a number beyond the range of a double."""
+
+
+class IntegerTooLongError(JsonDocumentError):
+    """An integer has more digits than every reader can convert."""
+
+
+class NestingTooDeepError(JsonDocumentError):
+    """Lists and objects are nested deeper than any plan needs."""
+
+
+class LoneSurrogateError(JsonDocumentError):
+    """Text with half of a surrogate pair, which UTF-8 cannot hold (FF19)."""
+
+
+class NullCharacterError(JsonDocumentError):
+    """Text with U+0000, which PostgreSQL cannot hold (FF19)."""
+
+
+# --- faults of lines and records ------------------------------------------------------------------------------------
+
+
+class BlankLineError(PlanArtifactError):
+    """A line without a record (A15)."""
+
+
+class CarriageReturnError(PlanArtifactError):
+    """A line that ends with carriage return and line feed (A15)."""
+
+
+class UnterminatedLineError(PlanArtifactError):
+    """The last line has no line feed (A15, C13)."""
+
+
+class LineTooLongError(PlanArtifactError):
+    """One record is larger than a reader has to accept."""
+
+
+class NonCanonicalLineError(PlanArtifactError):
+    """A line whose canonical encoding has other bytes: two spellings of one operation (A14)."""
+
+
+class OperationOrderError(PlanArtifactError):
+    """Operations are not stored by (tier, operation_id) (A30, C14)."""
+
+
+class DuplicateOperationIdError(PlanArtifactError):
+    """Two operations of one plan have one identifier (A55, C15)."""
 
 
 class PlanOperationInvalidError(PlanArtifactError):
     """An operation record breaks a rule of its own shape (A23 to A46)."""
 
 
-class UnsupportedOperationActionError(PlanArtifactError):
-    """An operation's action is none of create, update, delete (P105, C16)."""
+class ManifestInvalidError(PlanArtifactError):
+    """The manifest lacks a field or a field has no permitted value (A57 to A67)."""
+
+
+class UnserializablePayloadValueError(PlanArtifactError):
+    """A value has no canonical form (A20): wrong type, not finite, text that UTF-8 or the ledger cannot hold."""
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+class PathOutsideRunError(PlanArtifactError):
+    """A recorded path leads out of its run directory (design 4.11)."""
+
+
+class RunIdInvalidError(PlanArtifactError):
+    """A run id is not one plain path segment."""
+
+
+class PlanAlreadyWrittenError(PlanArtifactError):
+    """The run has a plan already; what may have been reviewed is never overwritten."""
+
+
+class PlanWriteFailedError(PlanArtifactError):
+    """A file of a run could not be written durably; the run has no manifest then."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.ERROR
+
+
+# --- snapshots ------------------------------------------------------------------------------------------------------
+
+
+class SnapshotValueError(PlanArtifactError):
+    """A row has a field or value that its snapshot's columns cannot hold unchanged (FF04, FF05)."""
+
+
+class SnapshotReadBackError(PlanArtifactError):
+    """A snapshot reads back differently from what was written (FF04)."""
+
+
+class SnapshotCorruptError(PlanArtifactError):
+    """A snapshot file is not a readable Parquet table (A76)."""
+
+
+# --- keys and values ------------------------------------------------------------------------------------------------
 
 
 class DestinationIdentityCollisionError(PlanArtifactError):
@@ -48,7 +208,3 @@ class SchemaMismatchError(PlanArtifactError):
 
 class SecretValueRefusedError(PlanArtifactError):
     """A field maps onto an attribute of kind Password or HashedPassword (G12)."""
-
-
-class PlanVerificationError(RefusalGroup):
-    """The gate before the first write found failures; all are listed (A87)."""

@@ -1,0 +1,255 @@
+"""What the source tells apart and the destination does not (P61, design 4.3).
+
+Every create is compared with every other object of either side in its final state: created, updated, unchanged, or
+there at the destination alone. Two objects collide where the destination would take them for one: by the human-friendly
+id of their kind, or by a uniqueness rule of the kind or of a generic that it inherits from. A generic's rule reaches
+across all its kinds, as it does on the server. Updates are no subject of the check (P62: a write keyed by an id cannot
+land on another object), but the values that they will have are the other side.
+
+How parts are compared:
+
+* an own attribute by the canonical bytes of its normal form, never by Python values (``1``, ``1.0``, ``true``);
+* a part across a relationship by the peer's kind and identity, because the server compares the peer, not its text.
+  Two keys that differ in their peers alone but read the same are a warning (:meth:`CollisionIndex.near_misses`);
+* null of an attribute is a value: the server stores and compares it, so a second null under a unique optional
+  attribute violates uniqueness. A create that leaves the attribute out has its default, or null;
+* a part that is not known of an object (a field that was not read, an update that does not carry it, no peer)
+  takes the object out of that rule.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ledger.plan.canonical import canonical_json_bytes, identity_bytes
+from ledger.plan.describe import SecretFields, is_reference, object_text
+from ledger.plan.errors import DestinationIdentityCollisionError
+from ledger.plan.model import PlannedOperation
+from ledger.plan.normal_form import normal_form, normalise_peer_identity
+from ledger.schema import Attribute, DestinationSchema, KeyPath, Kind
+
+Origin = Literal["create", "update", "unchanged", "destination"]
+
+MAX_NAMED = 20
+"""Objects that one refusal names; the number of the others is said."""
+
+_ORIGIN_TEXT: Mapping[Origin, str] = {
+    "create": "created by this plan",
+    "update": "updated by this plan",
+    "unchanged": "unchanged",
+    "destination": "only at the destination",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    kind: str
+    identity: Mapping[str, Any]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One thing by which the destination tells objects apart. ``scope`` is the kind or generic that it belongs to."""
+
+    scope: str
+    name: str
+    parts: tuple[KeyPath, ...]
+
+    @property
+    def group(self) -> tuple[str, frozenset[str]]:
+        """Rules of one scope over the same fields are one rule: a human-friendly id is repeated as a constraint."""
+        return self.scope, frozenset(path.field for path in self.parts)
+
+
+class CollisionIndex:
+    """Collects objects in their final state, each once, and finds those that the destination would merge.
+
+    Made for about 25,000 objects in a second: each object costs one key per rule of its kind.
+    """
+
+    def __init__(self, schema: DestinationSchema) -> None:
+        self._schema = schema
+        self._rules: dict[str, tuple[_Rule, ...]] = {}
+        self._found: dict[_Rule, dict[bytes, list[_Entry]]] = {}
+        self._folded: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
+        self._peers: dict[bytes, bytes] = {}
+
+    def add(
+        self,
+        kind: str,
+        identity: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        peers: Mapping[str, Mapping[str, Any] | None],
+        origin: Origin,
+    ) -> None:
+        """Add one object in its final state.
+
+        Args:
+            kind: a concrete kind; one that the schema does not have is left out (the value check names it).
+            identity: the object's identity, for the refusal's text.
+            attributes: attribute name to value. Of a create, what it sends; of others, what is known.
+            peers: cardinality-one relationship to ``{"identity": ..., "peer_kind": ...}``, or None where it is empty.
+            origin: where the object comes from.
+
+        Raises:
+            UnserializablePayloadValueError: a key part has no canonical form.
+        """
+        known = self._schema.node(kind)
+        if known is None:
+            return
+        entry = _Entry(kind, identity, origin)
+        for rule in self._rules_of(known):
+            key = self._key(known, rule, attributes, peers, origin)
+            if key is not None:
+                self._found.setdefault(rule, {}).setdefault(key, []).append(entry)
+        self._folded[kind, _folded(kind, identity)].append(entry)
+
+    def add_operation(self, operation: PlannedOperation) -> None:
+        """Add what a create or update leaves behind, as far as the operation says; a recorded delete is left out."""
+        if operation.action == "delete":
+            return
+        references = (reference for reference in operation.relationships or () if reference.cardinality == "one")
+        peers: dict[str, Mapping[str, Any] | None] = {
+            reference.field: {"identity": reference.peers[0], "peer_kind": reference.peer_kind}
+            for reference in references
+        }
+        self.add(operation.kind, operation.identity, operation.payload or {}, peers, operation.action)
+
+    def collisions(self) -> list[DestinationIdentityCollisionError]:
+        """One refusal for each set of objects that the destination would take for one and that holds a create.
+
+        The order depends on the objects and the schema alone, not on the order in which they were added.
+        """
+        sets: dict[tuple[int, ...], tuple[list[_Entry], list[_Rule]]] = {}
+        for rule, groups in self._found.items():
+            for entries in groups.values():
+                if len(entries) > 1 and any(entry.origin == "create" for entry in entries):
+                    held = sets.setdefault(tuple(sorted(map(id, entries))), (entries, []))
+                    held[1].append(rule)
+        refusals = [self._refusal(entries, rules) for entries, rules in sets.values()]
+        return sorted(refusals, key=lambda refusal: (refusal.checked, refusal.found))
+
+    def near_misses(self) -> list[str]:
+        """Warnings, not refusals: identities of one kind that a person would read as the same.
+
+        They differ in case, in Unicode composition, in characters that cannot be seen, or only in a peer. The
+        destination keeps them apart; at least one of each set is about to be created.
+        """
+        warnings = []
+        for (kind, _), entries in self._folded.items():
+            if len(entries) < 2 or not any(entry.origin == "create" for entry in entries):
+                continue
+            distinct = {identity_bytes(entry.kind, entry.identity): entry for entry in entries}
+            if len(distinct) > 1:
+                named = self._named([distinct[key] for key in sorted(distinct)])
+                warnings.append(f"these objects of {kind} read alike and stay {len(distinct)} objects: {named}")
+        return sorted(warnings)
+
+    def _rules_of(self, kind: Kind) -> tuple[_Rule, ...]:
+        rules = self._rules.get(kind.kind)
+        if rules is None:
+            own: dict[tuple[str, frozenset[str]], _Rule] = {}
+            for rule in _declared_rules(kind, self._schema):
+                own.setdefault(rule.group, rule)
+            rules = self._rules[kind.kind] = tuple(own.values())
+        return rules
+
+    def _key(
+        self,
+        kind: Kind,
+        rule: _Rule,
+        attributes: Mapping[str, Any],
+        peers: Mapping[str, Mapping[str, Any] | None],
+        origin: Origin,
+    ) -> bytes | None:
+        parts = []
+        for path in rule.parts:
+            if path.relationship is not None:
+                part = self._peer_part(peers.get(path.relationship))
+            else:
+                part = _attribute_part(kind, kind.attributes.get(path.field), attributes, origin)
+            if part is None:
+                return None
+            parts.append(part)
+        return b"\x00".join(parts)
+
+    def _peer_part(self, peer: Mapping[str, Any] | None) -> bytes | None:
+        if peer is None:
+            return None
+        given = canonical_json_bytes([peer["peer_kind"], peer["identity"]])
+        part = self._peers.get(given)
+        if part is None:
+            identity = normalise_peer_identity(self._schema, peer["peer_kind"], peer["identity"])
+            part = self._peers[given] = canonical_json_bytes([peer["peer_kind"], identity])
+        return part
+
+    def _refusal(self, entries: Sequence[_Entry], rules: Sequence[_Rule]) -> DestinationIdentityCollisionError:
+        ordered = sorted(entries, key=lambda entry: identity_bytes(entry.kind, entry.identity))
+        counted = {path.field for rule in rules for path in rule.parts}
+        ignored = sorted({name for entry in entries for name in entry.identity} - counted)
+        reasons = "; ".join(sorted({f"{rule.name} of {rule.scope}" for rule in rules}))
+        does_not_count = f"; {', '.join(ignored)} does not count there" if ignored else ""
+        return DestinationIdentityCollisionError(
+            checked=f"whether the destination can tell {len(entries)} objects of {rules[0].scope} apart",
+            expected=f"objects that differ by the {reasons}",
+            found=f"the same for {self._named(ordered)}{does_not_count}",
+            next_action="map what tells them apart into that key, leave all but one out with a filter, "
+            "or extend the key in the destination's schema; then make a new plan",
+        )
+
+    def _named(self, entries: Sequence[_Entry]) -> str:
+        secrets = SecretFields(self._schema)
+        named = [
+            f"{object_text(entry.kind, entry.identity, secrets=secrets)} [{_ORIGIN_TEXT[entry.origin]}]"
+            for entry in entries[:MAX_NAMED]
+        ]
+        more = f" and {len(entries) - MAX_NAMED:,} more" if len(entries) > MAX_NAMED else ""
+        return " and ".join(named) + more
+
+
+def _declared_rules(kind: Kind, schema: DestinationSchema) -> Iterator[_Rule]:
+    for generic in (schema.kinds[name] for name in kind.inherit_from if name in schema.kinds):
+        for constraint in generic.uniqueness_constraints:
+            yield _Rule(generic.kind, f"uniqueness rule ({_paths(constraint)})", constraint)
+    if kind.human_friendly_id:
+        yield _Rule(kind.kind, f"human-friendly id ({_paths(kind.human_friendly_id)})", kind.human_friendly_id)
+    for constraint in kind.uniqueness_constraints:
+        yield _Rule(kind.kind, f"uniqueness rule ({_paths(constraint)})", constraint)
+
+
+def _paths(parts: Sequence[KeyPath]) -> str:
+    return ", ".join(path.raw for path in parts)
+
+
+def _attribute_part(
+    kind: Kind, attribute: Attribute | None, attributes: Mapping[str, Any], origin: Origin
+) -> bytes | None:
+    if attribute is None:
+        return None
+    if attribute.name in attributes:
+        value = attributes[attribute.name]
+    elif origin == "create" and not attribute.read_only:
+        value = None  # left out of a create: the normal form makes it the default, or null
+    else:
+        return None
+    return canonical_json_bytes(normal_form(attribute, value, kind=kind.kind))
+
+
+def _folded(kind: str, identity: Mapping[str, Any]) -> str:
+    return "\x00".join(f"{name}={_folded_value(identity[name])}" for name in sorted(identity))
+
+
+def _folded_value(value: Any) -> str:
+    if is_reference(value):
+        return _folded(value["peer_kind"], value["identity"])
+    if not isinstance(value, str):
+        return canonical_json_bytes(value).decode()
+    if value.isascii():
+        return value.lower()
+    seen = "".join(char for char in unicodedata.normalize("NFKC", value) if unicodedata.category(char) != "Cf")
+    return unicodedata.normalize("NFKC", seen.casefold())

@@ -1,0 +1,197 @@
+"""Files of a run directory: written durably, read once, and never outside the directory (design 4.11)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from ledger.plan.errors import (
+    PathOutsideRunError,
+    PlanAlreadyWrittenError,
+    PlanArtifactUnreadableError,
+    PlanWriteFailedError,
+)
+from ledger.plan.layout import REPLAN, shown
+
+# A FIFO in a plan's place must not block; a symlink was followed and confined before.
+_READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def write_durably(path: Path, chunks: bytes | Iterable[bytes], *, replace: bool = True) -> None:
+    """Write a file so that it is either absent (or as before) or complete, also after a power loss.
+
+    A temporary file in the same directory is written, flushed and synced, then put in place, then the directory is
+    synced. An error of ``chunks`` itself passes through, and leaves nothing behind.
+
+    Args:
+        path: the final name; its directory must exist.
+        chunks: the content.
+        replace: whether an existing file may be replaced.
+
+    Raises:
+        PlanAlreadyWrittenError: the file exists and ``replace`` is false.
+        PlanWriteFailedError: the operating system refused (no space, no permission, no directory).
+    """
+    with replacement(path, replace=replace) as file:
+        for chunk in (chunks,) if isinstance(chunks, bytes) else chunks:
+            # Only the write is named here: an error of the content is not one of the file.
+            try:
+                file.write(chunk)
+            except OSError as exc:
+                raise _write_failed(path, exc) from exc
+
+
+@contextlib.contextmanager
+def _named_failure(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise _write_failed(path, exc) from exc
+
+
+def _write_failed(path: Path, exc: OSError) -> PlanWriteFailedError:
+    return PlanWriteFailedError(
+        checked=f"writing {path}",
+        expected="a complete file on disk",
+        found=exc.strerror or type(exc).__name__,
+        next_action="make space or correct the permissions, and run the command again",
+    )
+
+
+@contextlib.contextmanager
+def replacement(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
+    """A file object whose content becomes ``path`` when the block ends without an error; see :func:`write_durably`."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    with _named_failure(path):
+        descriptor = os.open(temporary, _CREATE_FLAGS, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            with _named_failure(path):
+                file.flush()
+                os.fsync(file.fileno())
+        with _named_failure(path):
+            _put_in_place(temporary, path, replace=replace)
+            sync_directory(path.parent)
+    finally:
+        with contextlib.suppress(OSError):  # The first error is the one to report; after success nothing is there.
+            temporary.unlink(missing_ok=True)
+
+
+def _put_in_place(temporary: Path, path: Path, *, replace: bool) -> None:
+    if replace:
+        temporary.replace(path)
+        return
+    try:
+        # Unlike a rename, a link fails where the name is taken, with no gap between looking and doing.
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        raise already_written(path) from None
+
+
+def already_written(path: Path) -> PlanAlreadyWrittenError:
+    """The refusal to replace a file of a run that is there."""
+    return PlanAlreadyWrittenError(
+        checked=f"whether {path} can be written",
+        expected="a run without a plan",
+        found="a plan, which may have been reviewed",
+        next_action="plan again under a new run id; a plan is never overwritten",
+    )
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def confined(run_dir: Path, relative: str) -> Path:
+    """The path of a file that a manifest names, when it stands inside the run directory.
+
+    Args:
+        run_dir: the run directory; it may itself be reached through a link.
+        relative: as recorded: POSIX, relative to the run directory.
+
+    Raises:
+        PathOutsideRunError: absolute, empty, with ``.``, ``..``, a backslash or a zero byte, or reached through a
+            symbolic link that leads out.
+        PlanArtifactUnreadableError: the links on the way cannot be followed.
+    """
+    parts = relative.split("/")
+    if any(part in ("", ".", "..") or "\\" in part or "\x00" in part for part in parts):
+        raise _outside_run(relative, "a path with an empty, '.' or '..' part, a backslash or a zero byte")
+    path = run_dir / PurePosixPath(relative)
+    try:
+        inside = path.resolve().is_relative_to(run_dir.resolve())
+    except (OSError, RuntimeError) as exc:  # RuntimeError is how pathlib reports a loop of links before 3.13.
+        raise unreadable(path, "its symbolic links cannot be followed") from exc
+    if not inside:
+        raise _outside_run(relative, "a symbolic link that leads out of the run directory")
+    return path
+
+
+def _outside_run(relative: str, found: str) -> PathOutsideRunError:
+    return PathOutsideRunError(
+        checked=f"the recorded path {shown(relative)}",
+        expected="a path inside the run directory",
+        found=found,
+        next_action=REPLAN,
+    )
+
+
+def unreadable(path: Path, found: str) -> PlanArtifactUnreadableError:
+    """The verdict about a path that is there and cannot be read (A12)."""
+    return PlanArtifactUnreadableError(
+        checked=f"reading {path}",
+        expected="a readable regular file",
+        found=found,
+        next_action="correct the owner, the permissions or the kind of that path, and run the command again",
+    )
+
+
+def open_regular(path: Path) -> IO[bytes] | None:
+    """Open a regular file for reading; None where there is nothing at that path.
+
+    Raises:
+        PlanArtifactUnreadableError: the path is there and is no regular file, or must not be read.
+    """
+    try:
+        descriptor = os.open(path, _READ_FLAGS)
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise unreadable(path, "a symbolic link to nothing") from None
+        return None
+    except OSError as exc:
+        raise unreadable(path, exc.strerror or type(exc).__name__) from exc
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise unreadable(path, "something that is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path, *, at_most: int | None = None) -> bytes | None:
+    """The bytes of a regular file; None where there is nothing at that path.
+
+    Raises:
+        PlanArtifactUnreadableError: see :func:`open_regular`; also a file of more than ``at_most`` bytes.
+    """
+    file = open_regular(path)
+    if file is None:
+        return None
+    with file:
+        try:
+            data = file.read() if at_most is None else file.read(at_most + 1)
+        except OSError as exc:
+            raise unreadable(path, exc.strerror or type(exc).__name__) from exc
+    if at_most is not None and len(data) > at_most:
+        raise unreadable(path, f"more than {at_most} bytes")
+    return data
