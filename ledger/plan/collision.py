@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ledger.plan.canonical import canonical_json_bytes, identity_bytes
@@ -52,18 +52,22 @@ class _Entry:
     origin: Origin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Rule:
-    """One thing by which the destination tells objects apart. ``scope`` is the kind or generic that it belongs to."""
+    """One thing by which the destination tells objects apart, and the objects found by their keys.
+
+    ``scope`` is the kind or generic that the rule belongs to.
+    """
 
     scope: str
     name: str
     parts: tuple[KeyPath, ...]
+    objects: dict[bytes, list[_Entry]] = field(default_factory=dict)
 
     @property
-    def group(self) -> tuple[str, frozenset[str]]:
-        """Rules of one scope over the same fields are one rule: a human-friendly id is repeated as a constraint."""
-        return self.scope, frozenset(path.field for path in self.parts)
+    def fields(self) -> frozenset[str]:
+        """What makes two rules of one scope the same: a human-friendly id is repeated as a constraint."""
+        return frozenset(path.field for path in self.parts)
 
 
 class CollisionIndex:
@@ -74,9 +78,9 @@ class CollisionIndex:
 
     def __init__(self, schema: DestinationSchema) -> None:
         self._schema = schema
-        self._rules: dict[str, tuple[_Rule, ...]] = {}
-        self._found: dict[_Rule, dict[bytes, list[_Entry]]] = {}
-        self._folded: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
+        self._rules_by_kind: dict[str, tuple[_Rule, ...]] = {}
+        self._rules: dict[tuple[str, frozenset[str]], _Rule] = {}
+        self._alike: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
         self._peers: dict[bytes, bytes] = {}
 
     def add(
@@ -106,8 +110,9 @@ class CollisionIndex:
         for rule in self._rules_of(known):
             key = self._key(known, rule, attributes, peers, origin)
             if key is not None:
-                self._found.setdefault(rule, {}).setdefault(key, []).append(entry)
-        self._folded[kind, _folded(kind, identity)].append(entry)
+                rule.objects.setdefault(key, []).append(entry)
+        for text in {_folded(identity), _read_as(known, attributes, peers)} - {""}:
+            self._alike[kind, text].append(entry)
 
     def add_operation(self, operation: PlannedOperation) -> None:
         """Add what a create or update leaves behind, as far as the operation says; a recorded delete is left out."""
@@ -126,8 +131,8 @@ class CollisionIndex:
         The order depends on the objects and the schema alone, not on the order in which they were added.
         """
         sets: dict[tuple[int, ...], tuple[list[_Entry], list[_Rule]]] = {}
-        for rule, groups in self._found.items():
-            for entries in groups.values():
+        for rule in self._rules.values():
+            for entries in rule.objects.values():
                 if len(entries) > 1 and any(entry.origin == "create" for entry in entries):
                     held = sets.setdefault(tuple(sorted(map(id, entries))), (entries, []))
                     held[1].append(rule)
@@ -140,24 +145,35 @@ class CollisionIndex:
         They differ in case, in Unicode composition, in characters that cannot be seen, or only in a peer. The
         destination keeps them apart; at least one of each set is about to be created.
         """
-        warnings = []
-        for (kind, _), entries in self._folded.items():
+        warnings = set()
+        for (kind, _), entries in self._alike.items():
             if len(entries) < 2 or not any(entry.origin == "create" for entry in entries):
                 continue
             distinct = {identity_bytes(entry.kind, entry.identity): entry for entry in entries}
             if len(distinct) > 1:
                 named = self._named([distinct[key] for key in sorted(distinct)])
-                warnings.append(f"these objects of {kind} read alike and stay {len(distinct)} objects: {named}")
+                warnings.add(f"these objects of {kind} read alike and stay {len(distinct)} objects: {named}")
         return sorted(warnings)
 
     def _rules_of(self, kind: Kind) -> tuple[_Rule, ...]:
-        rules = self._rules.get(kind.kind)
-        if rules is None:
-            own: dict[tuple[str, frozenset[str]], _Rule] = {}
-            for rule in _declared_rules(kind, self._schema):
-                own.setdefault(rule.group, rule)
-            rules = self._rules[kind.kind] = tuple(own.values())
-        return rules
+        known = self._rules_by_kind.get(kind.kind)
+        if known is None:
+            shared = [self._rules.setdefault((rule.scope, rule.fields), rule) for rule in self._declared(kind)]
+            known = self._rules_by_kind[kind.kind] = tuple(dict.fromkeys(shared))
+        return known
+
+    def _declared(self, kind: Kind) -> list[_Rule]:
+        """A rule of a generic makes the same rule of the kind itself needless: it reaches further."""
+        generics = [self._schema.kinds[name] for name in kind.inherit_from if name in self._schema.kinds]
+        inherited = [
+            _constraint_rule(generic, parts) for generic in generics for parts in generic.uniqueness_constraints
+        ]
+        own = [_constraint_rule(kind, parts) for parts in kind.uniqueness_constraints]
+        if kind.human_friendly_id:
+            parts = kind.human_friendly_id
+            own.insert(0, _Rule(kind.kind, f"human-friendly id ({_paths(parts)})", parts))
+        covered = {rule.fields for rule in inherited}
+        return inherited + [rule for rule in own if rule.fields not in covered]
 
     def _key(
         self,
@@ -212,14 +228,8 @@ class CollisionIndex:
         return " and ".join(named) + more
 
 
-def _declared_rules(kind: Kind, schema: DestinationSchema) -> Iterator[_Rule]:
-    for generic in (schema.kinds[name] for name in kind.inherit_from if name in schema.kinds):
-        for constraint in generic.uniqueness_constraints:
-            yield _Rule(generic.kind, f"uniqueness rule ({_paths(constraint)})", constraint)
-    if kind.human_friendly_id:
-        yield _Rule(kind.kind, f"human-friendly id ({_paths(kind.human_friendly_id)})", kind.human_friendly_id)
-    for constraint in kind.uniqueness_constraints:
-        yield _Rule(kind.kind, f"uniqueness rule ({_paths(constraint)})", constraint)
+def _constraint_rule(kind: Kind, parts: tuple[KeyPath, ...]) -> _Rule:
+    return _Rule(kind.kind, f"uniqueness rule ({_paths(parts)})", parts)
 
 
 def _paths(parts: Sequence[KeyPath]) -> str:
@@ -240,13 +250,27 @@ def _attribute_part(
     return canonical_json_bytes(normal_form(attribute, value, kind=kind.kind))
 
 
-def _folded(kind: str, identity: Mapping[str, Any]) -> str:
+def _read_as(kind: Kind, attributes: Mapping[str, Any], peers: Mapping[str, Mapping[str, Any] | None]) -> str:
+    """The human-friendly id as text, where it crosses a relationship: what look-ups by it would ask for."""
+    if not any(path.relationship for path in kind.human_friendly_id):
+        return ""
+    parts = []
+    for path in kind.human_friendly_id:
+        peer = peers.get(path.relationship) if path.relationship else None
+        values = attributes if path.relationship is None else (peer or {}).get("identity", {})
+        if path.attribute is None or path.attribute not in values:
+            return ""
+        parts.append(_folded_value(values[path.attribute]))
+    return "\x00".join(parts)
+
+
+def _folded(identity: Mapping[str, Any]) -> str:
     return "\x00".join(f"{name}={_folded_value(identity[name])}" for name in sorted(identity))
 
 
 def _folded_value(value: Any) -> str:
     if is_reference(value):
-        return _folded(value["peer_kind"], value["identity"])
+        return f"({_folded(value['identity'])})"
     if not isinstance(value, str):
         return canonical_json_bytes(value).decode()
     if value.isascii():
