@@ -80,7 +80,7 @@ class Overlap(BaseModel):
 
 
 class RunStarted(Body):
-    """The gate was passed; the first dispatch follows. ``order_id`` names the resume order of a run refused before."""
+    """The gate was passed; the first dispatch follows."""
 
     plan_checksum: str
     operations_count: int
@@ -88,17 +88,15 @@ class RunStarted(Body):
     source: str
     overlaps: list[Overlap]
     cut: Cut | None = None
-    order_id: str | None = None
 
 
 class RunResumed(Body):
-    """A stopped or interrupted run goes on. ``order_id`` names the order that asked for it; a take-over has none."""
+    """A stopped or interrupted run goes on."""
 
     by: str
     reason: str
     from_ordinal: int
     policy: Policy
-    order_id: str | None = None
 
 
 class OperationApplied(Body):
