@@ -183,6 +183,13 @@ class SnapshotCorruptError(PlanArtifactError):
     """A snapshot file is not a readable Parquet table (A76)."""
 
 
+# --- coverage -------------------------------------------------------------------------------------------------------
+
+
+class CoverageInvalidError(FaultyArtifactError):
+    """``plan/coverage.jsonl`` is not one well-formed, ordered account with one action for each resource (H5)."""
+
+
 # --- keys and values ------------------------------------------------------------------------------------------------
 
 

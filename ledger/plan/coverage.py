@@ -1,0 +1,238 @@
+"""The account of every resource that a plan considered, changed or not (H5 to H26, design 4.12).
+
+``plan/coverage.jsonl`` stands beside the operations and is canonical like them: one line for each mapping entry and
+object after its filters, each with exactly one action. Forty resources report forty (H11). ``none`` and ``skip`` are
+here alone; they never enter ``operations.jsonl``. The observed values are the before-images that reviews, blame and
+inverse plans read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ledger.errors import Finding
+from ledger.plan.canonical import Identity, canonical_json_bytes, identity_bytes, operation_id
+from ledger.plan.decode import decode_canonical_line
+from ledger.plan.describe import object_text
+from ledger.plan.errors import CoverageInvalidError, PlanArtifactError
+from ledger.plan.layout import COVERAGE_FILE, REPLAN
+from ledger.plan.model import OperationId, PlannedOperation
+
+CoverageAction = Literal["create", "update", "remove", "skip", "none"]
+COVERAGE_ACTIONS: tuple[CoverageAction, ...] = get_args(CoverageAction)
+"""The whole vocabulary, in the order in which summaries count it; new kinds add none (H14)."""
+
+_OPERATION_ACTION: Mapping[CoverageAction, str] = {"create": "create", "update": "update", "remove": "delete"}
+MAX_NAMED_FAULTS = 50
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Difference(_Strict):
+    """One differing field: what the destination had and what the source wants, both in normal form (H16).
+
+    References are ``{"identity": ..., "peer_kind": ...}``, peers of many a list of them. Null means null.
+    """
+
+    observed: Any
+    desired: Any
+
+
+class MappingEntry(_Strict):
+    """The mapping entry that selected the resource: its place in ``schema_mapping`` and its source endpoint (H18)."""
+
+    index: int = Field(ge=0)
+    name: str
+
+
+class Providers(_Strict):
+    """The adapters that the two sides were read through (H17)."""
+
+    source: str
+    destination: str
+
+
+class CoverageLine(_Strict):
+    """One resource and its action.
+
+    Attributes:
+        action: ``create``, ``update``, ``remove`` (a recorded delete), ``none`` or ``skip``.
+        tier: that of the operation, or of the kind where there is none; lines are ordered by it.
+        operation_id: present for exactly the first three actions, and that of the operation.
+        destination_id: the id that was observed; present unless the object does not exist there.
+        differences: the differing fields of an update; of a remove, the values that were there, where they are known.
+        entry: the mapping entry; a remove has one only where the kind has a single entry.
+        filters: the entry's filters, as configured.
+        reason: why it was skipped (always), or what a reviewer has to know (a reference that was left out).
+    """
+
+    kind: str
+    identity: Identity
+    action: CoverageAction
+    tier: int = Field(default=0, ge=0)
+    operation_id: OperationId | None = None
+    destination_id: str | None = None
+    differences: dict[str, Difference] = Field(default_factory=dict)
+    entry: MappingEntry | None = None
+    filters: list[dict[str, Any]] = Field(default_factory=list)
+    providers: Providers
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _shape(self) -> Self:
+        for problem in self._problems():
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        if self.operation_id is None and self.action in _OPERATION_ACTION:
+            yield f"a {self.action} has an operation"
+        if self.operation_id is not None and self.operation_id != self._derived_id():
+            yield "operation_id does not match action, kind and identity"
+        if self.action in ("update", "remove", "none") and not (self.destination_id or "").strip():
+            yield f"a {self.action} is about an object at the destination and names its id"
+        if self.action == "create" and self.destination_id is not None:
+            yield "a create is about an object that is not at the destination"
+        if self.action == "skip" and not (self.reason or "").strip():
+            yield "a skip says why (H19)"
+        if self.action == "update" and not self.differences:
+            yield "an update differs in at least one field (H8)"
+        if self.action == "none" and self.differences:
+            yield "nothing differs where nothing is done (H6)"
+        if self.entry is None and self.action != "remove":
+            yield "the mapping entry that selected the resource is missing (H18)"
+
+    def _derived_id(self) -> str | None:
+        action = _OPERATION_ACTION.get(self.action)
+        return None if action is None else operation_id(action, self.kind, self.identity)
+
+    @property
+    def order(self) -> tuple[int, str, bytes]:
+        """Like operations, by tier and identifier; one without an operation takes the id that it would have (H24)."""
+        index = self.entry.index if self.entry is not None else -1
+        own = self.operation_id or operation_id(self.action, self.kind, self.identity)
+        return self.tier, own, canonical_json_bytes([index, self.kind, self.identity])
+
+    def record(self) -> dict[str, Any]:
+        """The record as it stands in a line; what is absent or empty is left out, nulls inside values stay."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return {
+            name: _plain(value)
+            for name, value in given.items()
+            if value is not None and (name not in ("differences", "filters") or value)
+        }
+
+    def line(self) -> bytes:
+        """The canonical line with its newline."""
+        return canonical_json_bytes(self.record()) + b"\n"
+
+
+def coverage_bytes(lines: Iterable[CoverageLine]) -> Iterator[bytes]:
+    """The lines of ``plan/coverage.jsonl`` in their stored order.
+
+    Raises:
+        CoverageInvalidError: one entry considers one object twice, so that it would have two actions (H5).
+    """
+    ordered = sorted(lines, key=lambda line: line.order)
+    _require_one_action(ordered)
+    return (line.line() for line in ordered)
+
+
+def counts(lines: Iterable[CoverageLine]) -> dict[str, int]:
+    """How often each of the five actions occurs; all five are always there, zeros included (H12, H14)."""
+    found = Counter(line.action for line in lines)
+    return {action: found[action] for action in COVERAGE_ACTIONS}
+
+
+def read_coverage(data: bytes) -> tuple[CoverageLine, ...]:
+    """Read the bytes of ``plan/coverage.jsonl``.
+
+    Raises:
+        CoverageInvalidError: names every line that is not canonical or not a coverage record, or the wrong order.
+    """
+    raw = data.split(b"\n")
+    faults: list[Finding] = []
+    lines: list[CoverageLine] = []
+    if raw.pop():
+        faults.append(_fault("the last line", "a line feed at its end", "none"))
+    for number, text in enumerate(raw, start=1):
+        where = f"{COVERAGE_FILE} line {number}"
+        try:
+            lines.append(CoverageLine.model_validate(decode_canonical_line(text, what=where)))
+        except PlanArtifactError as exc:
+            faults += exc.findings
+        except ValidationError as exc:
+            faults.append(_fault(where, "a coverage record", _reasons(exc)))
+    if not faults and any(before.order > after.order for before, after in zip(lines, lines[1:], strict=False)):
+        faults.append(_fault(COVERAGE_FILE, "lines by (tier, operation_id)", "another order"))
+    if faults:
+        raise _invalid(faults)
+    _require_one_action(lines)
+    return tuple(lines)
+
+
+def coverage_disagreements(
+    lines: Sequence[CoverageLine], operations: Sequence[PlannedOperation]
+) -> tuple[Finding, ...]:
+    """Where the account and the operations do not say the same: each operation has one line, and the reverse."""
+    accounted = Counter(line.operation_id for line in lines if line.operation_id is not None)
+    planned = {operation.operation_id for operation in operations}
+    findings = [
+        _fault(f"operation {name}", "exactly one coverage line", str(accounted[name]))
+        for name in sorted(planned)
+        if accounted[name] != 1
+    ]
+    findings += [
+        _fault(f"coverage of operation {name}", "an operation of that id in the plan", "none")
+        for name in sorted(set(accounted) - planned)
+    ]
+    return tuple(findings)
+
+
+def _require_one_action(lines: Iterable[CoverageLine]) -> None:
+    seen: dict[tuple[int, bytes], CoverageLine] = {}
+    faults = []
+    for line in lines:
+        key = (line.entry.index if line.entry is not None else -1, identity_bytes(line.kind, line.identity))
+        other = seen.setdefault(key, line)
+        if other is not line:
+            found = f"{other.action} and {line.action}"
+            faults.append(_fault(object_text(line.kind, line.identity), "exactly one action", found))
+    if faults:
+        raise _invalid(faults)
+
+
+def _invalid(faults: Sequence[Finding]) -> CoverageInvalidError:
+    return CoverageInvalidError(
+        checked=COVERAGE_FILE,
+        expected="one well-formed, ordered account with one action for each resource",
+        found=f"{len(faults)} faults" if len(faults) != 1 else faults[0].found,
+        next_action=REPLAN,
+        faults=faults[:MAX_NAMED_FAULTS],
+    )
+
+
+def _fault(checked: str, expected: str, found: str) -> Finding:
+    return Finding(
+        name=CoverageInvalidError.__name__, checked=checked, expected=expected, found=found, next_action=REPLAN
+    )
+
+
+def _reasons(exc: ValidationError) -> str:
+    """What the model says, without the values that it says it about (G12)."""
+    errors = exc.errors(include_input=False, include_url=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, error['loc'])) or 'record'}: {error['msg']}" for error in errors)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value
