@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ledger.errors import Finding
 from ledger.plan.canonical import Identity, canonical_json_bytes, identity_bytes, operation_id
 from ledger.plan.decode import decode_canonical_line
-from ledger.plan.describe import object_text
+from ledger.plan.describe import object_text, visible
 from ledger.plan.errors import CoverageInvalidError, PlanArtifactError
 from ledger.plan.layout import COVERAGE_FILE, REPLAN
 from ledger.plan.model import OperationId, PlannedOperation
@@ -164,12 +165,15 @@ def read_coverage(data: bytes) -> tuple[CoverageLine, ...]:
     for number, text in enumerate(raw, start=1):
         where = f"{COVERAGE_FILE} line {number}"
         try:
-            lines.append(CoverageLine.model_validate(decode_canonical_line(text, what=where)))
+            line = CoverageLine.model_validate(decode_canonical_line(text, what=where))
+            if line.line() != text + b"\n":
+                faults.append(_fault(where, "absent and empty fields left out", "a field that says nothing"))
+            lines.append(line)
         except PlanArtifactError as exc:
             faults += exc.findings
         except ValidationError as exc:
             faults.append(_fault(where, "a coverage record", _reasons(exc)))
-    if not faults and any(before.order > after.order for before, after in zip(lines, lines[1:], strict=False)):
+    if not faults and any(before.order > after.order for before, after in pairwise(lines)):
         faults.append(_fault(COVERAGE_FILE, "lines by (tier, operation_id)", "another order"))
     if faults:
         raise _invalid(faults)
@@ -227,7 +231,7 @@ def _fault(checked: str, expected: str, found: str) -> Finding:
 def _reasons(exc: ValidationError) -> str:
     """What the model says, without the values that it says it about (G12)."""
     errors = exc.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, error['loc'])) or 'record'}: {error['msg']}" for error in errors)
+    return "; ".join(f"{visible('.'.join(map(str, error['loc']))) or 'record'}: {error['msg']}" for error in errors)
 
 
 def _plain(value: Any) -> Any:
