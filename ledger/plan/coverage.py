@@ -18,9 +18,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from ledger.errors import Finding
 from ledger.plan.canonical import Identity, canonical_json_bytes, identity_bytes, operation_id
 from ledger.plan.decode import decode_canonical_line
-from ledger.plan.describe import object_text, visible
+from ledger.plan.describe import object_text
 from ledger.plan.errors import CoverageInvalidError, PlanArtifactError
 from ledger.plan.layout import COVERAGE_FILE, REPLAN
+from ledger.plan.manifest import field_problems
 from ledger.plan.model import OperationId, PlannedOperation
 
 CoverageAction = Literal["create", "update", "remove", "skip", "none"]
@@ -172,7 +173,7 @@ def read_coverage(data: bytes) -> tuple[CoverageLine, ...]:
         except PlanArtifactError as exc:
             faults += exc.findings
         except ValidationError as exc:
-            faults.append(_fault(where, "a coverage record", _reasons(exc)))
+            faults.append(_fault(where, "a coverage record", field_problems(exc)))
     if not faults and any(before.order > after.order for before, after in pairwise(lines)):
         faults.append(_fault(COVERAGE_FILE, "lines by (tier, operation_id)", "another order"))
     if faults:
@@ -226,12 +227,6 @@ def _fault(checked: str, expected: str, found: str) -> Finding:
     return Finding(
         name=CoverageInvalidError.__name__, checked=checked, expected=expected, found=found, next_action=REPLAN
     )
-
-
-def _reasons(exc: ValidationError) -> str:
-    """What the model says, without the values that it says it about (G12)."""
-    errors = exc.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{visible('.'.join(map(str, error['loc']))) or 'record'}: {error['msg']}" for error in errors)
 
 
 def _plain(value: Any) -> Any:
