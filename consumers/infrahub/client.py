@@ -1,0 +1,80 @@
+"""Makes infrahub-sdk's client so that nothing in the environment can change what it does (FF24).
+
+Every field of the SDK's configuration that is not passed is read from ``INFRAHUB_*``: retries, branch, proxy, tracking,
+a recorder that writes tokens into files. So every field is passed; a test compares with the SDK's own list.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from infrahub_sdk import Config, InfrahubClient
+from infrahub_sdk.config import ProxyMountsConfig
+from infrahub_sdk.constants import InfrahubClientMode
+from infrahub_sdk.recorder import NoRecorder, RecorderType
+from infrahub_sdk.types import AsyncRequester, RequesterTransport
+from pydantic import ValidationError
+
+from consumers.infrahub.settings import InfrahubSettings
+from ledger.errors import ConfigurationError
+
+
+def sdk_fields(settings: InfrahubSettings, requester: AsyncRequester) -> dict[str, Any]:
+    """A value for every field of the SDK's configuration. Holds the bare token: never log it."""
+    return {
+        "address": settings.url,
+        "api_token": settings.token.get_secret_value() if settings.token is not None else None,
+        "username": None,
+        "password": None,
+        "default_branch": settings.branch,
+        "default_branch_from_git": False,
+        "timeout": math.ceil(settings.request_timeout),
+        "retry_on_failure": False,
+        "retry_delay": 5,
+        "retry_max_delay": 60,
+        "retry_status_codes": [],
+        "max_retry_duration": 0,
+        "rate_limit_retry_enabled": True,
+        "rate_limit_max_retries": 0,
+        "rate_limit_backoff_base": 0.5,
+        "rate_limit_backoff_max": 60.0,
+        "mode": InfrahubClientMode.DEFAULT,
+        "update_group_context": False,
+        "insert_tracker": False,
+        "identifier": None,
+        "echo_graphql_queries": False,
+        "recorder": RecorderType.NONE,
+        "custom_recorder": NoRecorder(),
+        "transport": RequesterTransport.HTTPX,
+        "proxy": None,
+        "proxy_mounts": ProxyMountsConfig.model_construct(http=None, https=None),
+        "tls_insecure": False,
+        "tls_ca_file": None,
+        "priority": None,
+        "pagination_size": settings.page_size,
+        "max_concurrent_execution": 1,
+        "schema_converge_timeout": 60,
+        "marketplace_url": "https://marketplace.invalid",
+        "requester": requester,
+        "sync_requester": None,
+        "log": None,
+    }
+
+
+def new_client(settings: InfrahubSettings, requester: AsyncRequester) -> InfrahubClient:
+    """One client for one destination.
+
+    Raises:
+        ConfigurationError: the SDK does not accept a setting; its own text is left out, it prints the token (G12).
+    """
+    try:
+        return InfrahubClient(config=Config(**sdk_fields(settings, requester)))
+    except ValidationError as exc:
+        fields = ", ".join(sorted({str(part) for error in exc.errors(include_input=False) for part in error["loc"]}))
+    raise ConfigurationError(
+        checked=f"the settings of the destination {settings.binding}",
+        expected="settings that infrahub-sdk accepts",
+        found=f"not accepted: {fields or 'their combination'}",
+        next_action="correct the destination's settings",
+    )

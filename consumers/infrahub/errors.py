@@ -1,0 +1,92 @@
+"""Every way in which Infrahub can fail us, one class each.
+
+Three families. Below :class:`~ledger.destination.ProvenUnwrittenError`: nothing was written, proven (P132, P133).
+Below :class:`~ledger.destination.OutcomeUnknownError`: everything else that is no success, whatever the server says of
+itself (G5). :class:`DestinationReadError`: a read that is no part of writing an operation.
+Which answer becomes which class is decided in one place, :mod:`consumers.infrahub.classification`.
+"""
+
+from __future__ import annotations
+
+from ledger.destination import OutcomeUnknownError, ProvenUnwrittenError
+from ledger.errors import ApplyLedgerError
+
+
+class StaleDestinationIdError(ProvenUnwrittenError):
+    """The destination does not know the id recorded for this update; an id-keyed write creates nothing (P27, P133)."""
+
+
+class PeerNotFoundError(ProvenUnwrittenError):
+    """No object carries a peer's identity, or the identity cannot name one; never a silent skip (P80, P83)."""
+
+
+class PeerAmbiguousError(ProvenUnwrittenError):
+    """Several objects carry a peer's identity (P81)."""
+
+
+class DestinationUnreachableError(OutcomeUnknownError):
+    """No connection came about: refused, no such host, no free connection, or the deadline passed before sending."""
+
+
+class AnswerLostError(OutcomeUnknownError):
+    """The request left and no whole answer came back; the server may still be working on it."""
+
+
+class UnreadableAnswerError(OutcomeUnknownError):
+    """An answer came that is no GraphQL answer."""
+
+
+class AdmissionShedError(OutcomeUnknownError):
+    """The server says that it shed this request before running it (429 with its mark)."""
+
+
+class CredentialRejectedError(OutcomeUnknownError):
+    """The destination does not accept the token."""
+
+
+class PermissionRefusedError(OutcomeUnknownError):
+    """The token's account may not do this."""
+
+
+class BranchUnavailableError(OutcomeUnknownError):
+    """The branch is unknown, merged, or needs a rebase, or the address is not Infrahub's."""
+
+
+class DestinationBusyError(OutcomeUnknownError):
+    """A merge holds the branch, or the server limits requests."""
+
+
+class DestinationFaultError(OutcomeUnknownError):
+    """The server failed inside; such answers have hidden committed writes."""
+
+
+class DestinationRejectedError(OutcomeUnknownError):
+    """The destination refused the operation with a reason of its own."""
+
+
+class UniquenessConflictError(DestinationRejectedError):
+    """Another object holds a value that must be unique. Told by the message alone, so it proves nothing."""
+
+
+class ContradictoryAnswerError(OutcomeUnknownError):
+    """The answer carries errors and a result at once, or an empty list of errors."""
+
+
+class UnconfirmedWriteError(OutcomeUnknownError):
+    """No errors, but not ``ok: true`` with a node id either (G6)."""
+
+
+class OtherNodeError(OutcomeUnknownError):
+    """The destination answered with another id than the one that was sent (G6)."""
+
+
+class OwnIdElsewhereError(OutcomeUnknownError):
+    """Our id for a create is in use, but cannot be read back on this branch as that kind."""
+
+
+class PeerLookupFailedError(OutcomeUnknownError):
+    """A peer could not be looked up; the write itself was not sent."""
+
+
+class DestinationReadError(ApplyLedgerError):
+    """Reading the schema or objects failed; nothing was written by it."""

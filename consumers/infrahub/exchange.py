@@ -1,0 +1,86 @@
+"""What became of one HTTP request: the facts on which every later claim rests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import httpx
+
+
+class Event(StrEnum):
+    """How a request ended, seen from this side of the wire."""
+
+    REFUSED = "no connection: refused, or no such host"
+    CONNECT_TIMEOUT = "no connection in time"
+    NO_FREE_CONNECTION = "no free pooled connection in time"
+    DEADLINE_UNSENT = "the deadline passed before the request was sent"
+    TIMED_OUT = "no answer in time"
+    CONNECTION_LOST = "the connection broke before a whole answer"
+    UNDECODABLE = "an answer whose content encoding is broken"
+    OTHER_FAULT = "an unforeseen fault of the HTTP client"
+    ANSWERED = "an answer"
+
+
+NEVER_SENT = frozenset({Event.REFUSED, Event.CONNECT_TIMEOUT, Event.NO_FREE_CONNECTION, Event.DEADLINE_UNSENT})
+"""Events that prove that no byte of the request left."""
+
+_BY_EXCEPTION: tuple[tuple[type[Exception], Event], ...] = (
+    (httpx.ConnectTimeout, Event.CONNECT_TIMEOUT),
+    (httpx.PoolTimeout, Event.NO_FREE_CONNECTION),
+    (httpx.ConnectError, Event.REFUSED),
+    (httpx.TimeoutException, Event.TIMED_OUT),
+    (httpx.NetworkError, Event.CONNECTION_LOST),
+    (httpx.RemoteProtocolError, Event.CONNECTION_LOST),
+    (httpx.DecodingError, Event.UNDECODABLE),
+    (httpx.RequestError, Event.OTHER_FAULT),
+)
+"""First match wins: httpx derives the three that were never sent from the general ones."""
+
+
+def event_of(error: httpx.RequestError) -> Event:
+    """The event that an httpx error stands for."""
+    return next(event for kind, event in _BY_EXCEPTION if isinstance(error, kind))
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and what came of it.
+
+    Attributes:
+        event: how it ended.
+        status: the HTTP status, None without an answer.
+        headers: of the answer, lower-case names.
+        body: of the answer, decoded from its content encoding.
+        detail: the client's own words where there is no answer; not yet redacted.
+    """
+
+    event: Event
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    detail: str = ""
+
+    @property
+    def sent(self) -> bool:
+        """False only where it is proven that the request never left."""
+        return self.event not in NEVER_SENT
+
+    @property
+    def shed(self) -> bool:
+        """Whether the server marked the answer as given before running anything (429 of its admission control)."""
+        return self.status == 429 and self.headers.get("x-infrahub-admission", "").strip().lower() == "shed"
+
+    @property
+    def never_ran(self) -> bool:
+        """Whether the request may be sent again within one attempt (design 7.5): no connection, or marked as shed."""
+        return self.event is Event.REFUSED or self.shed
+
+
+class FailedExchange(Exception):
+    """A request that did not end in a clean answer. Internal: the gateway's callers turn it into a named error."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        super().__init__(str(exchange.event))
+        self.exchange = exchange

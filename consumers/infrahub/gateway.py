@@ -1,0 +1,97 @@
+"""One client of one Infrahub, opened for one run and closed with it.
+
+infrahub-sdk supplies configuration, authentication, URL quoting and the schema; :class:`PooledTransport` sits under it.
+All GraphQL goes through :meth:`InfrahubGateway.execute`: constant text, values in variables, one operation a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import tenacity
+from infrahub_sdk import InfrahubClient
+
+from consumers.infrahub.answers import Answer, Shape, read_answer
+from consumers.infrahub.exchange import Exchange, FailedExchange
+from consumers.infrahub.redaction import Redactor
+from consumers.infrahub.settings import InfrahubSettings
+
+_MAX_ERRORS_SHOWN = 20
+
+T = TypeVar("T")
+
+
+class InfrahubGateway:
+    """Sends GraphQL to one branch; retries what provably never ran, and nothing else (design 7.5)."""
+
+    def __init__(self, client: InfrahubClient, settings: InfrahubSettings) -> None:
+        self.client = client
+        self.settings = settings
+        self._redactor = Redactor(settings.secrets)
+
+    async def execute(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Send one document and return ``data`` of a clean answer.
+
+        A refused connection, an unknown host and an answer that the server marked as shed are sent again, within the
+        bounds of the settings; the dispatch guard is asked before each (G2).
+
+        Raises:
+            FailedExchange: of the last try, for everything that is no clean answer.
+        """
+        return await self.retrying(self._execute_once, query, variables)
+
+    async def retrying(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        """Run ``call`` until it ends in something else than a request that never ran; bounded by the settings."""
+        retries = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(_never_ran),
+            stop=tenacity.stop_after_attempt(self.settings.attempts),
+            wait=self._wait,
+            reraise=True,
+        )
+        return await retries(call, *arguments)
+
+    async def _execute_once(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        data: Mapping[str, Any] = await self.client.execute_graphql(
+            query, variables=dict(variables), branch_name=self.settings.branch
+        )
+        return data
+
+    def _wait(self, state: tenacity.RetryCallState) -> float:
+        backoff = tenacity.wait_random_exponential(
+            multiplier=self.settings.retry_wait, max=self.settings.retry_wait_max
+        )
+        asked = _retry_after(state.outcome.exception() if state.outcome is not None else None)
+        return min(max(asked, backoff(state)), self.settings.retry_wait_max)
+
+    def describe(self, exchange: Exchange) -> str:
+        """What came back, in words fit to be stored: all error messages, masked, escaped, then cut (G12)."""
+        answer = read_answer(exchange)
+        status = "" if exchange.status in (None, 200) else f"HTTP {exchange.status}"
+        if exchange.status is None:
+            words = f"{exchange.event} ({exchange.detail})" if exchange.detail else str(exchange.event)
+        elif answer.errors:
+            words = _listed(answer)
+        elif answer.shape in (Shape.NOT_JSON, Shape.NOT_AN_OBJECT, Shape.NEITHER):
+            words = f"{answer.shape}: {exchange.body.decode('utf-8', 'backslashreplace')}"
+        else:
+            words = str(answer.shape)
+        return self._redactor.text(": ".join(part for part in (status, words) if part))
+
+
+def _listed(answer: Answer) -> str:
+    shown = "; ".join(str(error) for error in answer.errors[:_MAX_ERRORS_SHOWN])
+    more = len(answer.errors) - _MAX_ERRORS_SHOWN
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def _never_ran(error: BaseException) -> bool:
+    return isinstance(error, FailedExchange) and error.exchange.never_ran
+
+
+def _retry_after(error: BaseException | None) -> float:
+    """Seconds that the server asked for; 0 where it named none that can be read."""
+    if not isinstance(error, FailedExchange):
+        return 0.0
+    text = error.exchange.headers.get("retry-after", "").strip()
+    return float(text) if text.isdecimal() and len(text) <= 6 else 0.0

@@ -1,0 +1,104 @@
+"""Pages of objects as GraphQL: the documents, and the reading of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ledger.destination import FieldSelection, ObservedObject, PeerPointer
+
+_POINTER = "node { id __typename }"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page. ``peer_counts`` holds the server's own count of peers per object id and many-relationship."""
+
+    count: int
+    objects: tuple[ObservedObject, ...]
+    peer_counts: Mapping[str, Mapping[str, int]]
+
+
+@lru_cache(maxsize=1024)
+def page_text(kind: str, attributes: tuple[str, ...], one: tuple[str, ...], many: tuple[str, ...]) -> str:
+    """The document of every page of that kind with those fields."""
+    fields = [
+        "id",
+        "__typename",
+        *(f"{name} {{ value }}" for name in attributes),
+        *(f"{name} {{ {_POINTER} }}" for name in one),
+        *(f"{name} {{ count edges {{ {_POINTER} }} }}" for name in many),
+    ]
+    page = f"{kind}(offset: $offset, limit: $limit) {{ count edges {{ node {{ {' '.join(fields)} }} }} }}"
+    return f"query Page($offset: Int!, $limit: Int!) {{ {page} }}"
+
+
+@lru_cache(maxsize=1024)
+def peers_page_text(kind: str, relationship: str) -> str:
+    """The document that reads one object's peers on."""
+    peers = f"{relationship}(offset: $offset, limit: $limit) {{ count edges {{ {_POINTER} }} }}"
+    return (
+        "query Peers($ids: [ID!]!, $offset: Int!, $limit: Int!) "
+        f"{{ {kind}(ids: $ids) {{ edges {{ node {{ id {peers} }} }} }} }}"
+    )
+
+
+@lru_cache(maxsize=1024)
+def count_text(kind: str) -> str:
+    """The document that counts a kind."""
+    return f"query Count {{ {kind} {{ count }} }}"
+
+
+def read_page(data: Mapping[str, Any], kind: str, fields: FieldSelection) -> Page | None:
+    """Take a page apart; None where anything that was asked for is missing: absent is never read as empty."""
+    try:
+        page = data[kind]
+        count = page["count"]
+        nodes = [edge["node"] for edge in page["edges"]]
+        objects = tuple(_object(node, fields) for node in nodes)
+        counts = {node["id"]: {name: _count(node[name]["count"]) for name in fields.many} for node in nodes}
+    except (KeyError, TypeError, ValueError):
+        return None
+    return Page(count=count, objects=objects, peer_counts=counts) if isinstance(count, int) else None
+
+
+def read_peers(data: Mapping[str, Any], kind: str, relationship: str) -> tuple[PeerPointer, ...] | None:
+    """The peers on one page of one object's list; None where the object is not there."""
+    try:
+        (edge,) = data[kind]["edges"]
+        return tuple(_pointer(inner["node"]) for inner in edge["node"][relationship]["edges"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _object(node: Mapping[str, Any], fields: FieldSelection) -> ObservedObject:
+    return ObservedObject(
+        kind=_text(node["__typename"]),
+        id=_text(node["id"]),
+        attributes={name: node[name]["value"] for name in fields.attributes},
+        one={name: _one(node[name]) for name in fields.one},
+        many={name: tuple(_pointer(edge["node"]) for edge in node[name]["edges"]) for name in fields.many},
+    )
+
+
+def _one(related: Mapping[str, Any]) -> PeerPointer | None:
+    node = related["node"]
+    return None if node is None else _pointer(node)
+
+
+def _pointer(node: Mapping[str, Any]) -> PeerPointer:
+    return PeerPointer(kind=_text(node["__typename"]), id=_text(node["id"]))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("not a name")
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("not a count")
+    return value

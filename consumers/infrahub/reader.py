@@ -1,0 +1,199 @@
+"""Reads a branch completely, page by page, and notices when it did not (FF01).
+
+Pages come by offset, in the server's own order. While objects change, one can appear twice and another not at all, so
+three things are checked: each page after the first begins with the last object of the page before, no id comes twice,
+and the number of objects is the count that every page names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from consumers.infrahub.answers import read_answer
+from consumers.infrahub.classification import classify
+from consumers.infrahub.errors import DestinationReadError
+from consumers.infrahub.exchange import FailedExchange
+from consumers.infrahub.gateway import InfrahubGateway
+from consumers.infrahub.observation import observe
+from consumers.infrahub.pages import Page, count_text, page_text, peers_page_text, read_page, read_peers
+from consumers.infrahub.schema import fetch_schema
+from ledger.binding import DestinationBinding
+from ledger.destination import FieldSelection, IncompleteExtractionError, ObservedObject, PeerPointer
+from ledger.plan.errors import SchemaMismatchError, SecretValueRefusedError
+from ledger.schema import DestinationSchema, Kind
+
+
+class InfrahubReader:
+    """Implements :class:`ledger.destination.DestinationReader` for one branch; open it with ``open_reader``."""
+
+    def __init__(self, gateway: InfrahubGateway) -> None:
+        self._gateway = gateway
+        self._schema: DestinationSchema | None = None
+
+    @property
+    def binding(self) -> DestinationBinding:
+        """What is read, normalised."""
+        return self._gateway.settings.binding
+
+    async def schema(self) -> DestinationSchema:
+        """The schema of the branch; fetched once.
+
+        Raises:
+            DestinationReadError: it cannot be fetched.
+        """
+        if self._schema is None:
+            self._schema = await fetch_schema(self._gateway)
+        return self._schema
+
+    async def count(self, kind: str) -> int:
+        """How many objects of a kind there are now.
+
+        Raises:
+            SchemaMismatchError: the branch has no such kind.
+            DestinationReadError: the destination did not tell.
+        """
+        await self._known(kind)
+        data = await self._fetch(kind, count_text(kind), {})
+        found = data.get(kind)
+        count = found.get("count") if isinstance(found, dict) else None
+        if not isinstance(count, int) or isinstance(count, bool):
+            raise self._unread(kind, "an answer without a count", "check that the address is an Infrahub server")
+        return count
+
+    async def read(self, kind: str, fields: FieldSelection) -> AsyncIterator[ObservedObject]:
+        """All objects of a kind with the named fields, in the order of the destination.
+
+        Raises:
+            IncompleteExtractionError: pages overlapped or missed objects, or a list of peers is not complete.
+            SchemaMismatchError: the branch has no such kind or field.
+            SecretValueRefusedError: a field of a Password kind was asked for (G12).
+            DestinationReadError: a page could not be fetched.
+        """
+        _require_fields(await self._known(kind), fields)
+        query = page_text(kind, tuple(fields.attributes), tuple(fields.one), tuple(fields.many))
+        seen: set[str] = set()
+        last: str | None = None
+        total: int | None = None
+        while total is None or len(seen) < total:
+            page = await self._page(kind, query, fields, offset=max(len(seen) - 1, 0))
+            total = self._checked_total(kind, page, total)
+            fresh = self._fresh(kind, page, last)
+            if not fresh and len(seen) < total:
+                raise self._incomplete(kind, f"{total} objects", f"no more than {len(seen)}", last)
+            for observed in fresh:
+                if observed.id in seen:
+                    raise self._incomplete(kind, "each object once", f"{observed.id} on two pages", observed.id)
+                seen.add(observed.id)
+                last = observed.id
+                yield await self._with_all_peers(observed, page)
+        if len(seen) != total:
+            raise self._incomplete(kind, f"{total} objects", str(len(seen)), last)
+
+    def _checked_total(self, kind: str, page: Page, total: int | None) -> int:
+        if total is not None and page.count != total:
+            raise self._incomplete(kind, f"{total} objects on every page", f"{page.count} on a later one", None)
+        return page.count
+
+    def _fresh(self, kind: str, page: Page, last: str | None) -> tuple[ObservedObject, ...]:
+        """The objects after the one that overlaps with the page before."""
+        if last is None:
+            return page.objects
+        first = page.objects[0].id if page.objects else "nothing"
+        if first != last:
+            raise self._incomplete(kind, f"a page that begins with {last}, the last of the one before", first, last)
+        return page.objects[1:]
+
+    async def _page(self, kind: str, query: str, fields: FieldSelection, *, offset: int) -> Page:
+        variables = {"offset": offset, "limit": self._gateway.settings.page_size}
+        page = read_page(await self._fetch(kind, query, variables), kind, fields)
+        if page is None:
+            raise self._unread(
+                kind, "a page that lacks a field that was asked for", "make sure of the server's version"
+            )
+        return page
+
+    async def _with_all_peers(self, observed: ObservedObject, page: Page) -> ObservedObject:
+        """The object with complete peer lists, where the server cut one it is read on by itself."""
+        many = dict(observed.many)
+        for name, total in page.peer_counts[observed.id].items():
+            peers = {peer.id: peer for peer in many[name]}
+            while len(peers) < total:
+                more = await self._more_peers(observed, name, offset=len(peers))
+                if all(peer.id in peers for peer in more):
+                    raise self._incomplete(
+                        observed.kind, f"{total} peers under {name}", f"{len(peers)} different ones", observed.id
+                    )
+                peers |= {peer.id: peer for peer in more}
+            if len(peers) > total:
+                raise self._incomplete(observed.kind, f"{total} peers under {name}", str(len(peers)), observed.id)
+            many[name] = tuple(peers.values())
+        return ObservedObject(observed.kind, observed.id, observed.attributes, observed.one, many)
+
+    async def _more_peers(self, observed: ObservedObject, name: str, *, offset: int) -> tuple[PeerPointer, ...]:
+        query = peers_page_text(observed.kind, name)
+        variables = {"ids": [observed.id], "offset": offset, "limit": self._gateway.settings.page_size}
+        peers = read_peers(await self._fetch(observed.kind, query, variables), observed.kind, name)
+        if peers is None:
+            raise self._incomplete(observed.kind, f"the peers under {name}", "the object is gone", observed.id)
+        return peers
+
+    async def _known(self, kind: str) -> Kind:
+        found = (await self.schema()).node(kind)
+        if found is None:
+            raise SchemaMismatchError(
+                checked=f"kind {kind!r} of {self.binding}",
+                expected="a node kind of the destination's schema",
+                found="none of that name",
+                next_action="load the schema that the mapping was made for, or correct the mapping",
+            )
+        return found
+
+    async def _fetch(self, kind: str, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        try:
+            return await self._gateway.execute(query, variables)
+        except FailedExchange as failed:
+            row = classify(observe(failed.exchange, read_answer(failed.exchange), None))
+            raise self._unread(kind, self._gateway.describe(failed.exchange), row.next_action) from failed
+
+    def _unread(self, kind: str, found: str, next_action: str) -> DestinationReadError:
+        return DestinationReadError(
+            checked=f"reading {kind} of {self.binding}",
+            expected="the objects of that kind",
+            found=found,
+            next_action=next_action,
+        )
+
+    def _incomplete(self, kind: str, expected: str, found: str, node_id: str | None) -> IncompleteExtractionError:
+        at = "" if node_id is None else f" at {node_id}"
+        return IncompleteExtractionError(
+            checked=f"the destination side, {kind} of {self.binding}{at}",
+            expected=expected,
+            found=found,
+            next_action="plan again while nobody writes to the destination; if it stays, look at that object there",
+        )
+
+
+def _require_fields(kind: Kind, fields: FieldSelection) -> None:
+    wanted = dict.fromkeys(fields.attributes, "attribute") | {
+        name: f"relationship of cardinality {cardinality}"
+        for cardinality, names in (("one", fields.one), ("many", fields.many))
+        for name in names
+    }
+    for name, what in wanted.items():
+        attribute, relationship = kind.attributes.get(name), kind.relationships.get(name)
+        if attribute is not None and attribute.is_secret:
+            raise SecretValueRefusedError(
+                checked=f"field {kind.kind}.{name}",
+                expected="no value of a Password kind",
+                found="a request to read one",
+                next_action="take the field out of the mapping",
+            )
+        known = attribute is not None if what == "attribute" else relationship is not None
+        if not known or (relationship is not None and not what.endswith(relationship.cardinality)):
+            raise SchemaMismatchError(
+                checked=f"field {kind.kind}.{name}",
+                expected=f"an {what}" if what == "attribute" else f"a {what}",
+                found="no such field in the destination's schema",
+                next_action="load the schema that the mapping was made for, or correct the mapping",
+            )

@@ -1,0 +1,174 @@
+"""The HTTP client under infrahub-sdk: pooled, without surprises, and honest about what was sent.
+
+infrahub-sdk opens a connection per request and reports "never sent" and "maybe applied" with one class. This requester
+takes its place. It keeps connections for less time than the server does, closes them all after an answer of 5xx (the
+server then has closed its side without saying so, and the next request would be lost), follows no redirect, reads no
+proxy or credential from the environment, and lets nothing but clean answers reach the SDK.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from infrahub_sdk.types import HTTPMethod
+
+from consumers.infrahub.answers import Shape, read_answer
+from consumers.infrahub.exchange import Event, Exchange, FailedExchange, event_of
+from consumers.infrahub.settings import InfrahubSettings
+from ledger.destination import DispatchGuard
+
+KEEPALIVE_SECONDS = 1.5
+"""Below the two seconds after which the server's own HTTP layer drops an idle connection."""
+
+_MAX_CONNECTIONS = 4
+_CLEAN = {HTTPMethod.POST: frozenset({Shape.DATA}), HTTPMethod.GET: frozenset({Shape.NEITHER, Shape.DATA})}
+
+TransportFactory = Callable[[], httpx.AsyncBaseTransport]
+
+
+class _Pool:
+    """One httpx client and the number of requests that are on it."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.client = client
+        self.in_use = 0
+        self.retired = False
+
+
+class PooledTransport:
+    """The requester handed to infrahub-sdk; lives in one event loop and for one run.
+
+    Args:
+        settings: of the destination.
+        guard: asked as the last step before a request is handed to httpx (G2); what it raises passes unchanged.
+        deadline: seconds for a whole request.
+        factory: makes the layer below httpx; tests put a scripted server there.
+    """
+
+    def __init__(
+        self,
+        settings: InfrahubSettings,
+        *,
+        guard: DispatchGuard,
+        deadline: float,
+        factory: TransportFactory | None = None,
+    ) -> None:
+        self._guard = guard
+        self._deadline = deadline
+        self._timeout = httpx.Timeout(deadline, connect=min(settings.connect_timeout, deadline))
+        tls = _tls_context(settings)
+        limits = httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS)
+        self._factory = factory or (lambda: httpx.AsyncHTTPTransport(verify=tls, limits=limits, trust_env=False))
+        self._pool = self._new_pool()
+
+    async def __call__(
+        self,
+        url: str,
+        method: HTTPMethod,
+        headers: dict[str, Any],
+        timeout: int,  # noqa: ARG002 - part of the SDK's contract for requesters
+        payload: dict[str, Any] | None = None,
+    ) -> httpx.Response:
+        """Send one request for infrahub-sdk; ``timeout`` is the SDK's and is not used, the deadline here is total.
+
+        Raises:
+            FailedExchange: anything but HTTP 200 with a clean JSON object.
+        """
+        content = None if payload is None else _encode(payload)
+        sent = _SendWatch()
+        async with self._leased() as client:
+            request = client.build_request(
+                method.value.upper(), url, headers=headers, content=content, extensions={"trace": sent.trace}
+            )
+            self._guard.before_send()
+            response = await self._send(client, request, sent)
+        exchange = Exchange(
+            event=Event.ANSWERED,
+            status=response.status_code,
+            headers={name.lower(): value for name, value in response.headers.items()},
+            body=response.content,
+        )
+        if response.status_code >= 500:
+            await self._retire()
+        if response.status_code != 200 or read_answer(exchange).shape not in _CLEAN[method]:
+            raise FailedExchange(exchange)
+        return response
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._retire(replace=False)
+
+    async def _send(self, client: httpx.AsyncClient, request: httpx.Request, sent: _SendWatch) -> httpx.Response:
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await client.send(request)
+        except TimeoutError as exc:
+            event = Event.DEADLINE_UNSENT if sent.provably_not else Event.TIMED_OUT
+            raise FailedExchange(Exchange(event=event, detail=f"after {self._deadline:g} s")) from exc
+        except httpx.RequestError as exc:
+            raise FailedExchange(Exchange(event=event_of(exc), detail=f"{type(exc).__name__}: {exc}")) from exc
+
+    @asynccontextmanager
+    async def _leased(self) -> AsyncIterator[httpx.AsyncClient]:
+        pool = self._pool
+        pool.in_use += 1
+        try:
+            yield pool.client
+        finally:
+            pool.in_use -= 1
+            if pool.retired and pool.in_use == 0:
+                await pool.client.aclose()
+
+    async def _retire(self, *, replace: bool = True) -> None:
+        """Send nothing more over the present connections; they close when the last request on them has ended."""
+        old = self._pool
+        old.retired = True
+        if replace:
+            self._pool = self._new_pool()
+        if old.in_use == 0:
+            await old.client.aclose()
+
+    def _new_pool(self) -> _Pool:
+        return _Pool(
+            httpx.AsyncClient(
+                transport=self._factory(), timeout=self._timeout, follow_redirects=False, trust_env=False, http2=False
+            )
+        )
+
+
+class _SendWatch:
+    """Knows from httpcore's trace whether a byte of the request can have left."""
+
+    def __init__(self) -> None:
+        self._traced = False
+        self._started = False
+
+    async def trace(self, name: str, info: object) -> None:  # noqa: ARG002 - httpcore calls it with both
+        self._traced = True
+        if name.endswith(".send_request_headers.started"):
+            self._started = True
+
+    @property
+    def provably_not(self) -> bool:
+        """True only where the layer below was seen at work and had not begun to send."""
+        return self._traced and not self._started
+
+
+def _encode(payload: dict[str, Any]) -> bytes:
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _tls_context(settings: InfrahubSettings) -> ssl.SSLContext:
+    if not settings.url.lower().startswith("https:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # never used, and cheap; httpx would load all authorities
+    context = ssl.create_default_context(cafile=settings.ca_file)
+    if not settings.verify_tls:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
