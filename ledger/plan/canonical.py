@@ -128,10 +128,14 @@ def canonical_json_bytes(value: Any) -> bytes:
 
 def same_bytes(one: Any, other: Any) -> bool:
     """Whether two canonical values have the same canonical bytes: 1, 1.0 and true are three values (FF16)."""
-    # Equality decides for these types alone; a float has two zeros, and containers hold floats.
-    if type(one) is type(other) and isinstance(one, (str, bool, int, type(None))):
-        return bool(one == other)
-    return canonical_json_text(one) == canonical_json_text(other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_bytes(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same_bytes, one, other))
+    # A float has two zeros, which are equal and are written differently.
+    return bool(one == other) and (not isinstance(one, float) or math.copysign(1, one) == math.copysign(1, other))
 
 
 def canonical_identity(identity: Mapping[str, Any], *, kind: str) -> Identity:

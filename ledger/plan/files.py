@@ -8,7 +8,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from ledger.plan.errors import (
     PathOutsideRunError,
@@ -23,32 +23,84 @@ _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def write_durably(path: Path, chunks: bytes | Iterable[bytes], *, replace: bool = True) -> None:
-    """Write a file so that it is either absent (or as before) or complete, also after a power loss.
+class DurableFile:
+    """A file that is either absent (or as before) or complete, also after a power loss.
 
-    A temporary file in the same directory is written, flushed and synced, then put in place, then the directory is
-    synced. An error of ``chunks`` itself passes through, and leaves nothing behind.
+    Content goes to a temporary file in the same directory; :meth:`commit` syncs it, puts it in place and syncs the
+    directory. A block that ends without ``commit`` leaves nothing behind.
 
     Args:
         path: the final name; its directory must exist.
-        chunks: the content.
         replace: whether an existing file may be replaced.
+
+    Raises:
+        PlanWriteFailedError: the operating system refused (no space, no permission, no directory).
+    """
+
+    def __init__(self, path: Path, *, replace: bool = True) -> None:
+        self._path = path
+        self._replace = replace
+        self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+        with write_failures_of(path):
+            self.file: IO[bytes] = os.fdopen(os.open(self._temporary, _CREATE_FLAGS, 0o666), "wb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def commit(self) -> None:
+        """Make the content durable under the final name.
+
+        Raises:
+            PlanAlreadyWrittenError: the file exists and may not be replaced.
+            PlanWriteFailedError: the operating system refused.
+        """
+        with write_failures_of(self._path):
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            if self._replace:
+                self._temporary.replace(self._path)
+            else:
+                self._link()
+            sync_directory(self._path.parent)
+
+    def _link(self) -> None:
+        try:
+            # Unlike a rename, a link fails where the name is taken, with no gap between looking and doing.
+            self._path.hardlink_to(self._temporary)
+        except FileExistsError:
+            raise already_written(self._path) from None
+
+    def discard(self) -> None:
+        """Close, and remove what is left of the temporary file; a committed file stays."""
+        with contextlib.suppress(OSError):  # The error that led here is the one to report.
+            self.file.close()
+        with contextlib.suppress(OSError):
+            self._temporary.unlink(missing_ok=True)
+
+
+def write_durably(path: Path, chunks: bytes | Iterable[bytes], *, replace: bool = True) -> None:
+    """Write a whole file as :class:`DurableFile` does; an error of ``chunks`` itself passes through.
 
     Raises:
         PlanAlreadyWrittenError: the file exists and ``replace`` is false.
         PlanWriteFailedError: the operating system refused (no space, no permission, no directory).
     """
-    with replacement(path, replace=replace) as file:
+    with DurableFile(path, replace=replace) as durable:
         for chunk in (chunks,) if isinstance(chunks, bytes) else chunks:
             # Only the write is named here: an error of the content is not one of the file.
             try:
-                file.write(chunk)
+                durable.file.write(chunk)
             except OSError as exc:
                 raise _write_failed(path, exc) from exc
+        durable.commit()
 
 
 @contextlib.contextmanager
-def _named_failure(path: Path) -> Iterator[None]:
+def write_failures_of(path: Path) -> Iterator[None]:
+    """Name errors of the operating system as failures to write ``path``."""
     try:
         yield
     except OSError as exc:
@@ -62,37 +114,6 @@ def _write_failed(path: Path, exc: OSError) -> PlanWriteFailedError:
         found=exc.strerror or type(exc).__name__,
         next_action="make space or correct the permissions, and run the command again",
     )
-
-
-@contextlib.contextmanager
-def replacement(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
-    """A file object whose content becomes ``path`` when the block ends without an error; see :func:`write_durably`."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    with _named_failure(path):
-        descriptor = os.open(temporary, _CREATE_FLAGS, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            with _named_failure(path):
-                file.flush()
-                os.fsync(file.fileno())
-        with _named_failure(path):
-            _put_in_place(temporary, path, replace=replace)
-            sync_directory(path.parent)
-    finally:
-        with contextlib.suppress(OSError):  # The first error is the one to report; after success nothing is there.
-            temporary.unlink(missing_ok=True)
-
-
-def _put_in_place(temporary: Path, path: Path, *, replace: bool) -> None:
-    if replace:
-        temporary.replace(path)
-        return
-    try:
-        # Unlike a rename, a link fails where the name is taken, with no gap between looking and doing.
-        path.hardlink_to(temporary)
-    except FileExistsError:
-        raise already_written(path) from None
 
 
 def already_written(path: Path) -> PlanAlreadyWrittenError:

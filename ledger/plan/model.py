@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from ledger.binding import QUERY_FINGERPRINT, DestinationBinding
 from ledger.errors import ConfigurationError
 from ledger.plan.canonical import (
     Identity,
+    canonical_identity,
     canonical_json_bytes,
     canonical_operation_id,
     canonical_value,
@@ -84,7 +86,7 @@ class RelationshipReference(BaseModel):
             raise ValueError(f"relationship {self.field!r} has a peer with an empty identity")
         if len(self.peers) > 1:
             encoded = [canonical_json_bytes(peer) for peer in self.peers]
-            if any(one >= other for one, other in zip(encoded, encoded[1:], strict=False)):
+            if any(one >= other for one, other in pairwise(encoded)):
                 raise ValueError(f"the peers of {self.field!r} are not ordered by canonical bytes, each once (A21)")
         return self
 
@@ -110,16 +112,14 @@ class PlannedOperation(BaseModel):
             return data
         if _is_decoded(info):
             for name in ("payload", "relationships", "destination_id"):
-                if data.get(name, data) is None:
+                if name in data and data[name] is None:
                     raise ValueError(f"{name} is null; where it has no value it is left out (A28, A29)")
             return data
         kind = str(data.get("kind"))
         canonical = dict(data)
         for name in ("identity", "payload"):
             if isinstance(data.get(name), Mapping):
-                canonical[name] = {
-                    key: canonical_value(value, kind=kind, field=str(key)) for key, value in data[name].items()
-                }
+                canonical[name] = canonical_identity(data[name], kind=kind)
         return canonical
 
     @model_validator(mode="after")

@@ -1,0 +1,66 @@
+"""What a manifest says of its coverage, against the bytes: digest and a count for each action (design 4.12, H12)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from ledger.plan.coverage import COVERAGE_ACTIONS
+from ledger.plan.layout import COVERAGE_FILE, MANIFEST_FILE, shown
+from ledger.plan.lines import iter_lines
+
+_BEFORE_ACTION = b'{"action":"'
+"""How each canonical coverage line begins: ``action`` sorts before every other key."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageProblem:
+    """Why the coverage is not the one that the manifest covers."""
+
+    expected: str
+    found: str
+
+
+def coverage_problem(recorded: Any, coverage_bytes: bytes | None) -> CoverageProblem | None:
+    """Compare the manifest's ``coverage`` value with the file; None when they agree, or when there is neither.
+
+    Args:
+        recorded: the value as decoded, None where the key is absent.
+        coverage_bytes: the raw file, None where there is none.
+    """
+    if recorded is None and coverage_bytes is None:
+        return None
+    if recorded is None:
+        return CoverageProblem(f"no {COVERAGE_FILE}, as {MANIFEST_FILE} covers none", "a file that nothing vouches for")
+    if not isinstance(recorded, dict):
+        return CoverageProblem("a digest and counts", shown(recorded))
+    expected = f"{COVERAGE_FILE} with digest {shown(recorded.get('digest'))} and the recorded counts"
+    if coverage_bytes is None:
+        return CoverageProblem(expected, "no such file")
+    digest = hashlib.sha256(coverage_bytes).hexdigest()
+    if digest != recorded.get("digest"):
+        return CoverageProblem(expected, f"digest {digest}")
+    counts = count_actions(coverage_bytes)
+    if counts is None:
+        return CoverageProblem(expected, "a line without one of the five actions")
+    # Compared with their types: true is no count.
+    stated = recorded.get("counts")
+    if not isinstance(stated, dict) or {**stated} != counts or any(type(n) is not int for n in stated.values()):
+        return CoverageProblem(expected, f"the counts {', '.join(f'{name} {n}' for name, n in counts.items())}")
+    return None
+
+
+def count_actions(coverage_bytes: bytes) -> dict[str, int] | None:
+    """How often each of the five actions occurs, zeros included; None when a line begins with no known action.
+
+    Lines are not decoded: their strict reading is :func:`ledger.plan.coverage.read_coverage`.
+    """
+    start = len(_BEFORE_ACTION)
+    found = Counter(
+        line[start : line.find(b'"', start)] if line.startswith(_BEFORE_ACTION) else b"?"
+        for line in iter_lines(coverage_bytes)
+    )
+    counts = {action: found.pop(action.encode(), 0) for action in COVERAGE_ACTIONS}
+    return None if found else counts

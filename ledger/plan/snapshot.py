@@ -1,0 +1,267 @@
+"""Snapshots of a side in Parquet: columns from the model, a digest over logical rows, a read-back (A74 to A76, FF04).
+
+The digest is the sha256 over each row's canonical bytes, rows in file order, joined by one line feed; ``_extract_ts``
+is left out, because it differs in each run (A75). A column has one type for all rows. Anything that the type would
+change is refused; a field whose values have several types is kept as canonical JSON text. Absent and null are both
+null in a column: a snapshot binds a plan to what was read, the plan itself keeps the two apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ledger.plan.canonical import canonical_json_bytes, canonical_json_text, canonical_value
+from ledger.plan.errors import (
+    SnapshotCorruptError,
+    SnapshotReadBackError,
+    SnapshotValueError,
+    UnserializablePayloadValueError,
+)
+from ledger.plan.files import DurableFile, open_regular, unreadable, write_failures_of
+from ledger.plan.layout import REPLAN, shown
+from ledger.plan.model import SourceSnapshotRecord
+
+EXTRACT_COLUMN: Final = "_extract_ts"
+SOURCE_ID_COLUMN: Final = "_source_id"
+TOMBSTONE_COLUMN: Final = "_tombstone"
+BATCH_ROWS: Final = 10_000
+"""Rows in memory at once; no part of the format."""
+
+
+class ColumnType(Enum):
+    """What one column holds. ``JSON`` is canonical JSON text, for nested values and for fields of several types."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    JSON = "json"
+
+
+_ARROW: Final = {
+    ColumnType.TEXT: pa.string(),
+    ColumnType.INTEGER: pa.int64(),
+    ColumnType.NUMBER: pa.float64(),
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.JSON: pa.string(),
+}
+_PYTHON: Final[Mapping[ColumnType, type]] = {
+    ColumnType.TEXT: str,
+    ColumnType.INTEGER: int,
+    ColumnType.NUMBER: float,
+    ColumnType.BOOLEAN: bool,
+}
+_INT64: Final = range(-(2**63), 2**63)
+
+
+class SnapshotWriter:
+    """Writes one kind's rows to a snapshot, a batch at a time.
+
+    A ``with`` block that ends without :meth:`close` leaves no file behind.
+
+    Args:
+        path: ``<run directory>/A/<kind>.parquet``; the directory must exist.
+        kind: the kind, for messages.
+        columns: the fields of the model and their types; a row may have no other field.
+        extracted_at: when the side was read; the same for all rows, by default now.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        kind: str,
+        columns: Mapping[str, ColumnType],
+        extracted_at: datetime | None = None,
+    ) -> None:
+        reserved = {SOURCE_ID_COLUMN, TOMBSTONE_COLUMN, EXTRACT_COLUMN} & columns.keys()
+        if reserved:
+            raise _value_error(kind, ", ".join(sorted(reserved)), "fields of other names", "a name of our own columns")
+        self._path = path
+        self._kind = kind
+        self._columns = dict(columns)
+        self._extracted_at = extracted_at if extracted_at is not None else datetime.now(UTC)
+        self._schema = _schema(columns)
+        self._rows: list[dict[str, Any]] = []
+        self._count = 0
+        self._digest = hashlib.sha256()
+        self._durable = DurableFile(path)
+        self._parquet = pq.ParquetWriter(self._durable.file, self._schema)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def discard(self) -> None:
+        """Give up; a file that :meth:`close` finished stays."""
+        # The footer goes to a file that is about to vanish; a full disk must not hide why it does.
+        with contextlib.suppress(OSError, ValueError):
+            self._parquet.close()
+        self._durable.discard()
+
+    def write(self, source_id: str, row: Mapping[str, Any], *, tombstone: bool = False) -> None:
+        """Add one row.
+
+        Args:
+            source_id: the row's key at its side.
+            row: field to value; a column that the row lacks is null.
+            tombstone: whether the row says that the object is gone.
+
+        Raises:
+            SnapshotValueError: a field without a column, or a value that its column would change; names both.
+            UnserializablePayloadValueError: a value without a canonical form.
+        """
+        unknown = row.keys() - self._columns.keys()
+        if unknown:
+            names = ", ".join(sorted(shown(name) for name in unknown))
+            raise _value_error(self._kind, names, "a field of the model", "a field without a column")
+        stored = {name: self._cell(name, type_, row.get(name)) for name, type_ in self._columns.items()}
+        stored[SOURCE_ID_COLUMN] = self._cell(SOURCE_ID_COLUMN, ColumnType.TEXT, source_id)
+        stored[TOMBSTONE_COLUMN] = tombstone
+        self._digest.update(b"\n" if self._count else b"")
+        self._digest.update(canonical_json_bytes(stored))
+        self._count += 1
+        self._rows.append(stored)
+        if len(self._rows) >= BATCH_ROWS:
+            self._flush()
+
+    def _cell(self, name: str, type_: ColumnType, value: Any) -> Any:
+        if value is None:
+            return None
+        canonical = canonical_value(value, kind=self._kind, field=name)
+        if type_ is ColumnType.JSON:
+            return canonical_json_text(canonical)
+        if type(canonical) is not _PYTHON[type_]:
+            raise _value_error(self._kind, name, f"a value of type {type_.value}", type(value).__name__)
+        if type_ is ColumnType.INTEGER and canonical not in _INT64:
+            raise _value_error(self._kind, name, "an integer of 64 bits", "a longer one")
+        return canonical
+
+    def _flush(self) -> None:
+        """Write a batch, after proving column by column that Arrow holds the very same values."""
+        columns = []
+        for column in self._schema:
+            values = [row.get(column.name, self._extracted_at) for row in self._rows]
+            array = pa.array(values, type=column.type)
+            if column.name != EXTRACT_COLUMN and array.to_pylist() != values:
+                raise self._read_back_error(column.name, "other values")
+            columns.append(array)
+        with write_failures_of(self._path):
+            self._parquet.write_batch(pa.record_batch(columns, schema=self._schema))
+        self._rows.clear()
+
+    def close(self) -> SourceSnapshotRecord:
+        """Finish the file, read it back, and say what a manifest records of it.
+
+        Raises:
+            SnapshotReadBackError: the file on disk has other rows than were written; it is removed.
+            PlanWriteFailedError: the file could not be written.
+        """
+        if self._rows:
+            self._flush()
+        with write_failures_of(self._path):
+            self._parquet.close()
+        self._durable.commit()
+        self._durable.discard()
+        try:
+            digest, count = snapshot_digest(self._path)
+        except SnapshotCorruptError as exc:
+            self._path.unlink(missing_ok=True)
+            raise self._read_back_error("any field", exc.found) from exc
+        if (digest, count) != (self._digest.hexdigest(), self._count):
+            self._path.unlink(missing_ok=True)
+            raise self._read_back_error("any field", f"{count} rows with another digest")
+        relative = f"{self._path.parent.name}/{self._path.name}"
+        return SourceSnapshotRecord(path=relative, digest=digest, row_count=count)
+
+    def _read_back_error(self, field: str, found: str) -> SnapshotReadBackError:
+        return SnapshotReadBackError(
+            checked=f"the snapshot of {self._kind}, {field}",
+            expected=f"the {self._count} rows that were written",
+            found=found,
+            next_action="check the disk, and run the command again",
+        )
+
+
+def _schema(columns: Mapping[str, ColumnType]) -> pa.Schema:
+    fields = [pa.field(name, _ARROW[type_]) for name, type_ in columns.items()]
+    fields += [
+        pa.field(SOURCE_ID_COLUMN, pa.string()),
+        pa.field(TOMBSTONE_COLUMN, pa.bool_()),
+        pa.field(EXTRACT_COLUMN, pa.timestamp("us", tz="UTC")),
+    ]
+    return pa.schema(fields)
+
+
+def _value_error(kind: str, field: str, expected: str, found: str) -> SnapshotValueError:
+    return SnapshotValueError(
+        checked=f"the value of {kind}.{field}",
+        expected=expected,
+        found=found,
+        next_action="correct the source or the mapping, or give the field a column of type json",
+    )
+
+
+def snapshot_digest(path: Path) -> tuple[str, int]:
+    """Digest and number of the logical rows of a snapshot.
+
+    Read in batches, so that memory does not grow with the file. Files of other programs may hold any types; a time
+    is digested as its ISO text.
+
+    Raises:
+        PlanArtifactUnreadableError: there is no such file, or it must not be read.
+        SnapshotCorruptError: the file is not a Parquet table, or a value has no canonical form.
+    """
+    file = open_regular(path)
+    if file is None:
+        raise unreadable(path, "nothing")
+    digest = hashlib.sha256()
+    count = 0
+    with file:
+        for row in _rows(file, path):
+            digest.update(b"\n" if count else b"")
+            digest.update(_row_bytes(row, path))
+            count += 1
+    return digest.hexdigest(), count
+
+
+def _rows(file: IO[bytes], path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        for batch in pq.ParquetFile(file).iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+            kept = [index for index, name in enumerate(batch.schema.names) if name != EXTRACT_COLUMN]
+            yield from batch.select(kept).to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as exc:
+        # The file is open already: whatever pyarrow says now, OSError included, is about its content.
+        raise _corrupt(path, f"bytes that are not a Parquet table ({type(exc).__name__})") from exc
+
+
+def _row_bytes(row: dict[str, Any], path: Path) -> bytes:
+    try:
+        return canonical_json_bytes(row)
+    except (TypeError, ValueError):
+        pass  # A time, a decimal or a value without canonical form: the slow way converts or names it.
+    try:
+        canonical = {name: canonical_value(value, kind=path.stem, field=name) for name, value in row.items()}
+    except UnserializablePayloadValueError as exc:
+        raise _corrupt(path, f"{exc.found} in {exc.checked}") from exc
+    return canonical_json_bytes(canonical)
+
+
+def _corrupt(path: Path, found: str) -> SnapshotCorruptError:
+    return SnapshotCorruptError(
+        checked=f"the snapshot {path.parent.name}/{path.name}",
+        expected="a readable Parquet table",
+        found=found,
+        next_action=REPLAN,
+    )
