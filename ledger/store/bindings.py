@@ -1,0 +1,116 @@
+"""Bindings and their events, as read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from ledger.binding import DestinationBinding
+from ledger.events import StoredEvent
+from ledger.store.errors import UnknownBindingError
+from ledger.store.records import BindingRow, InFlight
+from ledger.store.session import Session
+
+
+class BindingQueries:
+    """Part of :class:`ledger.store.ledger.Ledger`."""
+
+    _session: Session
+
+    async def register_binding(self, binding: DestinationBinding) -> int:
+        """The id of a binding, made at its first use; spelled as :meth:`DestinationBinding.normalised`."""
+        normalised = binding.normalised()
+        return int(await self._session.value("register_binding", normalised.url, normalised.branch))
+
+    async def binding(self, binding: DestinationBinding) -> BindingRow | None:
+        """A binding as it stands, or None where nothing was ever committed to it."""
+        normalised = binding.normalised()
+        rows = await self._session.rows("bindings", normalised.url, normalised.branch)
+        return _binding(rows[0]) if rows else None
+
+    async def bindings(self) -> list[BindingRow]:
+        """All bindings as they stand, oldest first."""
+        return [_binding(row) for row in await self._session.rows("bindings", None, None)]
+
+    async def events(
+        self,
+        binding_id: int,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        run_id: str | None = None,
+        page_size: int = 5000,
+    ) -> AsyncIterator[StoredEvent]:
+        """Events by position, exactly as stored, page by page; each page is a statement of its own.
+
+        Args:
+            binding_id: whose events.
+            after: the first position is the one above this.
+            until: the last position, or None for all that are there when the last page is read.
+            run_id: of this run alone.
+            page_size: events in one round trip.
+        """
+        name, run = ("events", ()) if run_id is None else ("events_of_run", (run_id,))
+        while True:
+            rows = await self._session.rows(name, binding_id, after, until, page_size, *run)
+            for row in rows:
+                yield stored_event(row)
+            if len(rows) < page_size:
+                return
+            after = rows[-1]["position"]
+
+    async def _binding_by_id(self, binding_id: int) -> BindingRow:
+        for row in await self.bindings():
+            if row.id == binding_id:
+                return row
+        raise UnknownBindingError(
+            checked="the binding's id",
+            expected="a registered binding",
+            found=str(binding_id),
+            next_action="register the binding first",
+        )
+
+
+def _binding(row: Any) -> BindingRow:
+    return BindingRow(
+        id=row["id"],
+        url=row["url"],
+        branch=row["branch"],
+        head_position=row["head_position"],
+        head_hash=row["head_hash"],
+        writer_epoch=row["writer_epoch"],
+        lease_owner=row["lease_owner"],
+        lease_host=row["lease_host"],
+        lease_taken_at=row["lease_taken_at"],
+        lease_expires_in=row["lease_expires_in"],
+        in_flight=in_flight_of(row),
+        quiet_for=row["quiet_for"],
+    )
+
+
+def in_flight_of(row: Any) -> InFlight | None:
+    """The mark in a row that has its three columns."""
+    if row["in_flight_run"] is None:
+        return None
+    return InFlight(row["in_flight_run"], row["in_flight_ordinal"], row["in_flight_attempt"])
+
+
+def stored_event(row: Any) -> StoredEvent:
+    """An event from its row; the body's bytes are those that were hashed."""
+    return StoredEvent(
+        url=row["url"],
+        branch=row["branch"],
+        position=row["position"],
+        event_id=row["event_id"],
+        kind=row["kind"],
+        schema_version=row["schema_version"],
+        run_id=row["run_id"],
+        operation_id=row["operation_id"],
+        ordinal=row["ordinal"],
+        attempt=row["attempt"],
+        writer_epoch=row["writer_epoch"],
+        recorded_at=row["recorded_at"],
+        body=row["body"].encode(),
+        prev_hash=row["prev_hash"],
+        hash=row["hash"],
+    )

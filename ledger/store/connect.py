@@ -1,0 +1,121 @@
+"""How a connection is opened: time limits on both sides, and a look at what durability rests on (G4, FF33)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import asyncpg
+
+from ledger.store.errors import NewerDatabaseError, NotMigratedError, StoreError, UnsafeServerError
+from ledger.store.sql_files import migrations, query
+from ledger.store.sqlstates import DRIVER_ERRORS, translated
+
+OLDEST_SERVER = 150000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Time limits in seconds.
+
+    The server ends a statement before the client gives up on it, because a client that cancels cannot know whether
+    the statement had committed.
+    """
+
+    connect: float = 10.0
+    acquire: float = 10.0
+    lock: float = 10.0
+    statement: float = 30.0
+    idle_in_transaction: float = 60.0
+    grace: float = 5.0
+
+    @property
+    def command(self) -> float:
+        """After this the client treats the connection as lost."""
+        return self.statement + self.grace
+
+
+async def connect(dsn: str, *, application_name: str, limits: Limits) -> Any:
+    """Open one connection.
+
+    Raises:
+        LedgerUnavailableError: the server cannot be reached in time.
+        LedgerPermissionError: wrong role or password.
+    """
+    try:
+        return await open_connection(dsn, application_name=application_name, limits=limits)
+    except DRIVER_ERRORS as exc:
+        raise translated(exc, doing="the connection to the ledger's database") from exc
+
+
+async def open_connection(dsn: str, *, application_name: str, limits: Limits) -> Any:
+    """Open one connection; raises the driver's own errors, for callers that ask again."""
+    return await asyncpg.connect(dsn, timeout=limits.connect, server_settings=server_settings(application_name, limits))
+
+
+def server_settings(application_name: str, limits: Limits) -> dict[str, str]:
+    """What every session of ours asks of the server."""
+    return {
+        "application_name": application_name,
+        "client_encoding": "UTF8",
+        "search_path": "pg_catalog, pg_temp",
+        "timezone": "UTC",
+        "synchronous_commit": "on",
+        "statement_timeout": _milliseconds(limits.statement),
+        "lock_timeout": _milliseconds(limits.lock),
+        "idle_in_transaction_session_timeout": _milliseconds(limits.idle_in_transaction),
+    }
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(max(1, round(seconds * 1000)))
+
+
+async def check_server(connection: Any, *, allow_unsafe_fsync: bool) -> None:
+    """Refuse a server that would lose committed events, that is too old, or whose schema is not ours.
+
+    ``allow_unsafe_fsync`` is for tests: their clusters run without fsync.
+
+    Raises:
+        UnsafeServerError: ``fsync``, ``full_page_writes`` or ``synchronous_commit`` is off, or an old server.
+        NotMigratedError, NewerDatabaseError: the schema is older or newer than this program.
+    """
+    settings = await connection.fetchrow(query("server_settings"))
+    if settings["server_version"] < OLDEST_SERVER:
+        raise _unsafe("server_version_num", f"at least {OLDEST_SERVER}", str(settings["server_version"]))
+    if settings["synchronous_commit"] in {"off", "local"}:
+        raise _unsafe("synchronous_commit", "on", settings["synchronous_commit"])
+    for name in ("fsync", "full_page_writes"):
+        if settings[name] != "on" and not allow_unsafe_fsync:
+            raise _unsafe(name, "on", settings[name])
+    await check_schema(connection)
+
+
+def _unsafe(name: str, expected: str, found: str) -> UnsafeServerError:
+    return UnsafeServerError(
+        checked=f"the server's setting {name}",
+        expected=expected,
+        found=found,
+        next_action="correct the server's configuration and restart it; without it a crash can lose committed events",
+    )
+
+
+async def check_schema(connection: Any) -> None:
+    """Compare the applied migrations with the files of this program."""
+    wanted = {migration.version for migration in migrations()}
+    applied: set[str] = set()
+    if await connection.fetchval(query("has_migrations")):
+        applied = {row["version"] for row in await connection.fetch(query("applied_migrations"))}
+    if wanted - applied:
+        raise _schema(NotMigratedError, wanted - applied, "missing", "run 'apply-ledger migrate'")
+    if applied - wanted:
+        raise _schema(NewerDatabaseError, applied - wanted, "unknown here", "install the newer program")
+
+
+def _schema(error: type[StoreError], versions: set[str], what: str, next_action: str) -> StoreError:
+    return error(
+        checked="the migrations of the ledger's database",
+        expected="exactly those of this program",
+        found=f"{', '.join(sorted(versions))} {what}",
+        next_action=next_action,
+    )

@@ -1,0 +1,49 @@
+"""Who wrote which object: from stored plans and outcomes, without a look at the destination (design of overlaps)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ledger.store.records import ForeignWrite, LastWrite
+from ledger.store.session import Session
+
+
+class ObjectHistoryQueries:
+    """Part of :class:`ledger.store.ledger.Ledger`."""
+
+    _session: Session
+
+    async def foreign_writes(
+        self, binding_id: int, *, source: str, after_position: int, object_keys: Sequence[bytes]
+    ) -> list[ForeignWrite]:
+        """What other sources than ``source`` applied to these objects after a position, in order of position."""
+        rows = await self._session.rows("foreign_writes", binding_id, source, after_position, object_keys)
+        return [
+            ForeignWrite(
+                object_key=row["object_key"],
+                source=row["source"],
+                run_id=row["run_id"],
+                position=row["position"],
+                operation_id=row["operation_id"],
+                line=row["line"].encode(),
+            )
+            for row in rows
+        ]
+
+    async def last_writers(self, binding_id: int, object_keys: Sequence[bytes] | None) -> dict[bytes, LastWrite]:
+        """Who applied something to each of these objects last; of all objects where ``object_keys`` is None."""
+        if object_keys is None:
+            rows = await self._session.rows("all_last_writers", binding_id)
+        else:
+            rows = await self._session.rows("last_writers", binding_id, object_keys)
+        return {row["object_key"]: LastWrite(row["source"], row["run_id"], row["position"]) for row in rows}
+
+    async def newer_apply(self, binding_id: int, *, source: str, run_id: str, after_position: int) -> int | None:
+        """The last position after ``after_position`` at which another run of this source applied something."""
+        position: int | None = await self._session.value("newer_apply", binding_id, source, run_id, after_position)
+        return position
+
+    async def last_applied_manifest(self, binding_id: int, source: str) -> bytes | None:
+        """The raw manifest of the last run of this source that was applied to its end."""
+        manifest: bytes | None = await self._session.value("last_applied_manifest", binding_id, source)
+        return manifest

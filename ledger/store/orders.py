@@ -1,0 +1,174 @@
+"""Orders for the writer of a binding: commit, resume, stop; and what the events say of a run."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+from ledger.commit import MAX_REASON_BYTES, PlanCommit, Policy
+from ledger.events import SCHEMA_VERSION, TERMINAL_KINDS, PlanCommitted, new_event
+from ledger.plan.canonical import canonical_json_bytes
+from ledger.store.bindings import BindingQueries
+from ledger.store.errors import BodyTooLargeError, InvalidCallError
+from ledger.store.records import Order, OrderKind, OutcomeFact, Receipt, RunFacts
+
+_OPENING = frozenset({"plan.committed", "run.started", "run.resumed"})
+_STARTING = frozenset({"run.started", "run.resumed"})
+
+
+class OrderQueries(BindingQueries):
+    """Part of :class:`ledger.store.ledger.Ledger`."""
+
+    async def submit_commit(self, binding_id: int, commit: PlanCommit) -> Receipt:
+        """Put a commit into the inbox and ``plan.committed`` into the log, in one transaction.
+
+        A repeat (same commit id) is answered with the first row, whatever its time, actor, reason and trace say.
+
+        Raises:
+            CommitConflictError: it came before with other content (while its run is open), or another artifact.
+            RunChecksumConflictError: this run was committed with another plan.
+            PolicyConflictError: its run is open under another policy.
+            InvalidCallError: the commit is for another binding.
+            BodyTooLargeError: the commit or its reason.
+        """
+        _check_reason(commit.reason)
+        row = await self._binding_by_id(binding_id)
+        if not commit.binding.same_as(row.binding):
+            raise InvalidCallError(
+                checked="the binding of a commit",
+                expected=str(row.binding),
+                found=str(commit.binding),
+                next_action="submit it to the binding that it names",
+            )
+        event = new_event(
+            "plan.committed",
+            PlanCommitted(commit=commit),
+            url=row.url,
+            branch=row.branch,
+            run_id=commit.run_id,
+            n=commit.commit_id,
+        )
+        return _receipt(
+            await self._session.row(
+                "submit_commit",
+                binding_id,
+                uuid.uuid4(),
+                commit.canonical_bytes().decode(),
+                event.event_id,
+                SCHEMA_VERSION,
+                event.body.decode(),
+            )
+        )
+
+    async def submit_resume(
+        self,
+        binding_id: int,
+        *,
+        run_id: str,
+        by: str,
+        reason: str,
+        policy: Policy,
+        order_id: uuid.UUID | None = None,
+    ) -> Receipt:
+        """Ask the writer to go on with a run that stopped, failed, was interrupted or refused.
+
+        A resume of that run that is still open is answered with its row.
+
+        Args:
+            binding_id: where.
+            run_id: which run.
+            by: who asks, as claimed.
+            reason: at most 64 KiB.
+            policy: for the rest of the run.
+            order_id: a random id of the sender's, for asking again; made here by default.
+
+        Raises:
+            UnknownRunError, RunFinishedError, RunStillOpenError: the run is not to be resumed.
+            OrderConflictError: an open resume has another policy.
+        """
+        body = {"by": by, "policy": policy.model_dump(mode="json"), "reason": reason}
+        return await self._submit(binding_id, order_id, "resume", run_id, body)
+
+    async def submit_stop(
+        self, binding_id: int, *, run_id: str, by: str, reason: str, order_id: uuid.UUID | None = None
+    ) -> Receipt:
+        """Ask the writer to stop a run between two operations.
+
+        Raises:
+            UnknownRunError, RunFinishedError: there is nothing to stop.
+        """
+        return await self._submit(binding_id, order_id, "stop", run_id, {"by": by, "reason": reason})
+
+    async def open_orders(self, binding_id: int) -> list[Order]:
+        """What waits on a binding, in the order in which it came."""
+        return [_order(row) for row in await self._session.rows("open_orders", binding_id)]
+
+    async def pending_stop(self, binding_id: int, run_id: str) -> Order | None:
+        """The open stop order of a run."""
+        row = await self._session.row("pending_stop", binding_id, run_id)
+        return None if row is None else _order(row)
+
+    async def order(self, binding_id: int, order_id: uuid.UUID) -> Order | None:
+        """One order, open or closed."""
+        row = await self._session.row("order_by_id", binding_id, order_id)
+        return None if row is None else _order(row)
+
+    async def run_commit(self, binding_id: int, run_id: str) -> PlanCommit | None:
+        """The commit of a run as it was taken, or None where there was none."""
+        body = await self._session.value("run_commit", binding_id, run_id)
+        return None if body is None else PlanCommit.model_validate_json(body)
+
+    async def run_state(self, binding_id: int, run_id: str) -> RunFacts:
+        """What the events say of a run: how it began and ended, and the last outcome of each operation."""
+        marks = await self._session.rows("run_marks", binding_id, run_id)
+        outcomes = await self._session.rows("run_outcomes", binding_id, run_id)
+        ends = [mark for mark in marks if mark["kind"] in TERMINAL_KINDS]
+        committed = [mark["position"] for mark in marks if mark["kind"] == "plan.committed"]
+        return RunFacts(
+            run_id=run_id,
+            committed_position=committed[0] if committed else None,
+            terminal=ends[-1]["kind"] if ends else None,
+            terminal_position=ends[-1]["position"] if ends else None,
+            is_open=bool(marks) and marks[-1]["kind"] in _OPENING,
+            starts=sum(mark["kind"] in _STARTING for mark in marks),
+            started=any(mark["kind"] == "run.started" for mark in marks),
+            outcomes={row["operation_id"]: OutcomeFact(**dict(row)) for row in outcomes},
+        )
+
+    async def _submit(
+        self, binding_id: int, order_id: uuid.UUID | None, kind: OrderKind, run_id: str, body: dict[str, Any]
+    ) -> Receipt:
+        _check_reason(body["reason"])
+        text = canonical_json_bytes(body).decode()
+        return _receipt(
+            await self._session.row("submit_order", binding_id, order_id or uuid.uuid4(), kind, run_id, text)
+        )
+
+
+def _check_reason(reason: str) -> None:
+    size = len(reason.encode())
+    if size > MAX_REASON_BYTES:
+        raise BodyTooLargeError(
+            checked="the reason",
+            expected=f"at most {MAX_REASON_BYTES} bytes",
+            found=f"{size} bytes",
+            next_action="shorten the reason, or name a document that holds it",
+        )
+
+
+def _receipt(row: Any) -> Receipt:
+    return Receipt(order_id=row["order_id"], inbox_id=row["inbox_id"], first=row["first"], position=row["position"])
+
+
+def _order(row: Any) -> Order:
+    return Order(
+        inbox_id=row["inbox_id"],
+        order_id=row["order_id"],
+        kind=row["kind"],
+        run_id=row["run_id"],
+        state=row["state"],
+        body=json.loads(row["body"]),
+        position=row["position"],
+        received_at=row["received_at"],
+    )

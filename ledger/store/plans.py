@@ -1,0 +1,167 @@
+"""Plans and artifacts as stored: by content, once, with the exact bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+from ledger.store.errors import InvalidCallError, PlanNotStoredError
+from ledger.store.records import StoredArtifact, StoredPlan
+from ledger.store.session import Session
+from ledger.store.sql_files import query
+
+_CHUNK_LINES = 5000
+_CHUNK_BYTES = 8 * 1024 * 1024
+
+
+class PlanQueries:
+    """Part of :class:`ledger.store.ledger.Ledger`."""
+
+    _session: Session
+
+    async def store_plan(
+        self,
+        *,
+        checksum: str,
+        body: bytes,
+        lines: Sequence[bytes],
+        object_keys: Sequence[bytes],
+        coverage: Sequence[bytes] | None,
+    ) -> None:
+        """Store a plan whole, in one transaction; a plan that is there is compared, not written again.
+
+        Args:
+            checksum: the plan checksum, 64 hexadecimal digits; the database computes it again.
+            body: the checksummed body of the manifest.
+            lines: the exact lines with their newlines, in stored order.
+            object_keys: 32 bytes for each line (:func:`ledger.plan.canonical.object_key`).
+            coverage: the exact coverage lines, or None where the plan recorded none.
+
+        Raises:
+            PlanConflictError: the lines are not what the checksum names, or another plan stands under it.
+            InvalidCallError: not one key for each line.
+        """
+        if len(lines) != len(object_keys):
+            raise InvalidCallError(
+                checked="the object keys of a plan",
+                expected=f"{len(lines)}, one for each line",
+                found=str(len(object_keys)),
+                next_action="compute a key for each operation",
+            )
+        digest = None if coverage is None else hashlib.sha256(b"".join(coverage)).digest()
+        count = None if coverage is None else len(coverage)
+        head = (bytes.fromhex(checksum), body.decode(), len(lines), count, digest)
+
+        async def work(connection: Any) -> None:
+            async with connection.transaction():
+                if await connection.fetchval(query("open_plan"), *head):
+                    await _add_lines(connection, head[0], lines, object_keys, coverage or ())
+                    await connection.execute(query("seal_plan"), head[0])
+
+        await self._session.run(work, doing="storing the plan")
+
+    async def plan(self, checksum: str) -> StoredPlan | None:
+        """The head of a stored plan."""
+        row = await self._session.row("plan", bytes.fromhex(checksum))
+        if row is None:
+            return None
+        return StoredPlan(checksum, row["body"].encode(), row["operations_count"], row["coverage_count"])
+
+    async def stored_plan(self, checksum: str) -> AsyncIterator[bytes]:
+        """The lines of a stored plan with their newlines, in order.
+
+        Raises:
+            PlanNotStoredError: no plan has this checksum.
+        """
+        await self._require_plan(checksum)
+        async for line in self._lines("plan_lines", checksum):
+            yield line
+
+    async def stored_coverage(self, checksum: str) -> AsyncIterator[bytes]:
+        """The coverage lines of a stored plan with their newlines, in order; none where it recorded none.
+
+        Raises:
+            PlanNotStoredError: no plan has this checksum.
+        """
+        await self._require_plan(checksum)
+        async for line in self._lines("coverage_lines", checksum):
+            yield line
+
+    async def store_artifact(
+        self, *, binding_id: int, run_id: str, checksum: str, source: str, manifest: bytes, digest: str
+    ) -> None:
+        """Store the raw manifest of one run; its plan must be stored. Again with the same content is harmless.
+
+        Raises:
+            ArtifactConflictError: another artifact is stored for this run.
+            ConstraintRefusedError: the plan is not stored.
+        """
+        await self._session.value(
+            "store_artifact", binding_id, run_id, bytes.fromhex(checksum), source, manifest, bytes.fromhex(digest)
+        )
+
+    async def stored_artifact(self, binding_id: int, run_id: str) -> StoredArtifact | None:
+        """The manifest that a run had, or None where it was never verified."""
+        row = await self._session.row("artifact", binding_id, run_id)
+        if row is None:
+            return None
+        return StoredArtifact(
+            run_id=row["run_id"],
+            checksum=row["plan_checksum"].hex(),
+            source=row["source"],
+            manifest=row["manifest"],
+            digest=row["artifact_digest"].hex(),
+            stored_at=row["stored_at"],
+        )
+
+    async def store_detail(self, data: bytes) -> str:
+        """Store a list that does not fit an event body; returns its sha256 as 64 hexadecimal digits."""
+        digest: bytes = await self._session.value("store_detail", data)
+        return digest.hex()
+
+    async def detail(self, sha256: str) -> bytes | None:
+        """Such a list, or None where there is none with this sha256."""
+        data: bytes | None = await self._session.value("detail", bytes.fromhex(sha256))
+        return data
+
+    async def _require_plan(self, checksum: str) -> None:
+        if await self.plan(checksum) is None:
+            raise PlanNotStoredError(
+                checked="the stored plan",
+                expected=f"a plan with checksum {checksum}",
+                found="none",
+                next_action="read the plan's files in its run directory instead",
+            )
+
+    async def _lines(self, name: str, checksum: str) -> AsyncIterator[bytes]:
+        ordinal = 0
+        while True:
+            rows = await self._session.rows(name, bytes.fromhex(checksum), ordinal, _CHUNK_LINES)
+            for row in rows:
+                yield row["line"].encode()
+            if len(rows) < _CHUNK_LINES:
+                return
+            ordinal += len(rows)
+
+
+async def _add_lines(
+    connection: Any, checksum: bytes, lines: Sequence[bytes], keys: Sequence[bytes], coverage: Sequence[bytes]
+) -> None:
+    for first, chunk in _chunks(lines):
+        texts = [line.decode() for line in chunk]
+        await connection.execute(query("add_plan_lines"), checksum, first, texts, keys[first : first + len(chunk)])
+    for first, chunk in _chunks(coverage):
+        await connection.execute(query("add_plan_coverage"), checksum, first, [line.decode() for line in chunk])
+
+
+def _chunks(lines: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+    """Runs of lines that are bounded in number and, but for a single huge line, in bytes."""
+    first = size = 0
+    for index, line in enumerate(lines):
+        if index > first and (index - first >= _CHUNK_LINES or size + len(line) > _CHUNK_BYTES):
+            yield first, lines[first:index]
+            first, size = index, 0
+        size += len(line)
+    if first < len(lines):
+        yield first, lines[first:]

@@ -1,0 +1,139 @@
+"""A small pool on which the named queries run, each call bounded in time and asked again where that helps.
+
+Every call that goes through here is either a read or names what it records by an id or a digest, so asking again after
+a lost connection changes nothing. Session state (locks, LISTEN) never goes through a pool: giving a connection back
+clears it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self, TypeVar
+
+import asyncpg
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from ledger.store.connect import Limits, check_server, server_settings
+from ledger.store.sql_files import query
+from ledger.store.sqlstates import DRIVER_ERRORS, is_transient, translated
+
+T = TypeVar("T")
+_CLOSE_WITHIN = 5.0
+
+
+def asking_again(seconds: float) -> AsyncRetrying:
+    """Repeat what failed for transient reasons, for at most ``seconds``; the first other error is raised as it is."""
+    return AsyncRetrying(
+        retry=retry_if_exception(is_transient),
+        stop=stop_after_delay(seconds),
+        wait=wait_random_exponential(multiplier=0.02, max=1.0),
+        reraise=True,
+    )
+
+
+@contextmanager
+def store_errors(doing: str) -> Iterator[None]:
+    """Turn the driver's errors into the store's. A value of the wrong Python type is a defect and passes."""
+    try:
+        yield
+    except asyncpg.DataError:
+        raise
+    except DRIVER_ERRORS as exc:
+        raise translated(exc, doing=doing) from exc
+
+
+class Session:
+    """Runs named queries through a pool."""
+
+    def __init__(self, pool: Any, limits: Limits, ask_again_for: float) -> None:
+        self._pool = pool
+        self._limits = limits
+        self._ask_again_for = ask_again_for
+
+    @classmethod
+    async def open(
+        cls,
+        dsn: str,
+        *,
+        application_name: str,
+        limits: Limits,
+        connections: int,
+        ask_again_for: float,
+        allow_unsafe_fsync: bool,
+    ) -> Self:
+        """Open the pool and look at the server once.
+
+        Raises:
+            LedgerUnavailableError, LedgerPermissionError, UnsafeServerError, NotMigratedError, NewerDatabaseError:
+                as they say.
+        """
+        pool = asyncpg.create_pool(
+            dsn,
+            min_size=0,
+            max_size=connections,
+            timeout=limits.connect,
+            command_timeout=limits.command,
+            server_settings=server_settings(application_name, limits),
+        )
+        with store_errors("the connection to the ledger's database"):
+            await pool
+        session = cls(pool, limits, ask_again_for)
+        try:
+            await session.run(
+                lambda connection: check_server(connection, allow_unsafe_fsync=allow_unsafe_fsync),
+                doing="the connection to the ledger's database",
+            )
+        except BaseException:  # whatever it was, the pool must not stay open
+            pool.terminate()
+            raise
+        return session
+
+    async def close(self) -> None:
+        """Close the pool; after a few seconds without asking for the connections back."""
+        try:
+            async with asyncio.timeout(_CLOSE_WITHIN):
+                await self._pool.close()
+        except TimeoutError:
+            self._pool.terminate()
+
+    async def run(self, work: Callable[[Any], Awaitable[T]], *, doing: str) -> T:
+        """Run ``work`` with one connection, again where the connection failed.
+
+        Raises:
+            StoreError: by SQLSTATE.
+        """
+        with store_errors(doing):
+            return await asking_again(self._ask_again_for)(self._once, work)
+
+    async def rows(self, name: str, *arguments: Any) -> list[Any]:
+        """All rows of a named query."""
+        text = query(name)
+        return await self.run(lambda connection: connection.fetch(text, *arguments), doing=_doing(name))
+
+    async def row(self, name: str, *arguments: Any) -> Any:
+        """The first row of a named query, or None."""
+        text = query(name)
+        return await self.run(lambda connection: connection.fetchrow(text, *arguments), doing=_doing(name))
+
+    async def value(self, name: str, *arguments: Any) -> Any:
+        """The first value of a named query, or None."""
+        text = query(name)
+        return await self.run(lambda connection: connection.fetchval(text, *arguments), doing=_doing(name))
+
+    async def _once(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        async with self._connection() as connection:
+            return await work(connection)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Any]:
+        connection = await self._pool.acquire(timeout=self._limits.acquire)
+        try:
+            yield connection
+        finally:
+            await self._pool.release(connection, timeout=_CLOSE_WITHIN)
+
+
+def _doing(name: str) -> str:
+    return f"the ledger's answer to {name.replace('_', ' ')!r}"

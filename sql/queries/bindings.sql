@@ -1,0 +1,29 @@
+-- name: register_binding
+-- The id of a binding, made at its first use.
+select ledger.register_binding_v1($1, $2);
+
+-- name: bindings
+-- Every binding, or the one of this url and branch. Seconds are counted by this server's clock.
+select id, url, branch, head_position, head_hash, writer_epoch, lease_owner, lease_host, lease_taken_at,
+       extract(epoch from lease_expires_at - clock_timestamp())::float8 as lease_expires_in,
+       in_flight_run, in_flight_ordinal, in_flight_attempt,
+       greatest(coalesce(extract(epoch from quiet_until - clock_timestamp()), 0), 0)::float8 as quiet_for
+from ledger.binding
+where $1::text is null or (url = $1 and branch = $2)
+order by id;
+
+-- name: events
+-- One page of a binding's events after position $2, up to $3.
+select b.url, b.branch, e.position, e.event_id, e.kind, e.schema_version, e.run_id, e.operation_id, e.ordinal,
+       e.attempt, e.writer_epoch, e.recorded_at, e.body, e.prev_hash, e.hash
+from ledger.event e join ledger.binding b on b.id = e.binding_id
+where e.binding_id = $1 and e.position > $2 and ($3::bigint is null or e.position <= $3)
+order by e.position limit $4;
+
+-- name: events_of_run
+-- The same for the events of one run.
+select b.url, b.branch, e.position, e.event_id, e.kind, e.schema_version, e.run_id, e.operation_id, e.ordinal,
+       e.attempt, e.writer_epoch, e.recorded_at, e.body, e.prev_hash, e.hash
+from ledger.event e join ledger.binding b on b.id = e.binding_id
+where e.binding_id = $1 and e.run_id = $5 and e.position > $2 and ($3::bigint is null or e.position <= $3)
+order by e.position limit $4;

@@ -1,0 +1,42 @@
+-- name: submit_commit
+-- Put a commit into the inbox and its plan.committed into the log.
+select order_id, inbox_id, first, "position" from ledger.submit_commit_v1($1, $2, $3, $4, $5, $6);
+
+-- name: submit_order
+-- Put a resume or a stop into the inbox.
+select order_id, inbox_id, first, "position" from ledger.submit_order_v1($1, $2, $3, $4, $5);
+
+-- name: open_orders
+-- What waits on a binding, in the order in which it came.
+select inbox_id, order_id, kind, run_id, state, body, position, received_at
+from ledger.inbox where binding_id = $1 and state = 'open' order by inbox_id;
+
+-- name: pending_stop
+-- The open stop order of a run.
+select inbox_id, order_id, kind, run_id, state, body, position, received_at
+from ledger.inbox where binding_id = $1 and run_id = $2 and kind = 'stop' and state = 'open';
+
+-- name: order_by_id
+-- One order, open or closed.
+select inbox_id, order_id, kind, run_id, state, body, position, received_at
+from ledger.inbox where binding_id = $1 and order_id = $2;
+
+-- name: run_commit
+-- The commit of a run as it was taken.
+select body from ledger.inbox where binding_id = $1 and run_id = $2 and kind = 'commit';
+
+-- name: run_marks
+-- Everything about a run but its operations, in order.
+select kind, position from ledger.event
+where binding_id = $1 and run_id = $2
+  and kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
+               'run.failed', 'run.interrupted')
+order by position;
+
+-- name: run_outcomes
+-- For each operation of a run its last outcome.
+select distinct on (operation_id) operation_id, kind, ordinal, attempt, position
+from ledger.event
+where binding_id = $1 and run_id = $2
+  and kind in ('operation.applied', 'operation.skipped', 'operation.failed', 'operation.unknown')
+order by operation_id, attempt desc;
