@@ -52,15 +52,26 @@ def coverage_problem(recorded: Any, coverage_bytes: bytes | None) -> CoveragePro
     return None
 
 
-def count_actions(coverage_bytes: bytes) -> dict[str, int] | None:
-    """How often each of the five actions occurs, zeros included; None when a line begins with no known action.
+class ActionCounter:
+    """Counts lines by their action without decoding them; strict reading is ``ledger.plan.coverage.read_coverage``."""
 
-    Lines are not decoded: their strict reading is :func:`ledger.plan.coverage.read_coverage`.
-    """
-    start = len(_BEFORE_ACTION)
-    found = Counter(
-        line[start : line.find(b'"', start)] if line.startswith(_BEFORE_ACTION) else b"?"
-        for line in iter_lines(coverage_bytes)
-    )
-    counts = {action: found.pop(action.encode(), 0) for action in COVERAGE_ACTIONS}
-    return None if found else counts
+    def __init__(self) -> None:
+        self._found: Counter[bytes] = Counter()
+
+    def add(self, line: bytes) -> None:
+        """Count one canonical line."""
+        start = len(_BEFORE_ACTION)
+        self._found[line[start : line.find(b'"', start)] if line.startswith(_BEFORE_ACTION) else b"?"] += 1
+
+    def counts(self) -> dict[str, int] | None:
+        """A count for each of the five actions, zeros included; None when a line began with no known action."""
+        counts: dict[str, int] = {action: self._found[action.encode()] for action in COVERAGE_ACTIONS}
+        return counts if sum(counts.values()) == self._found.total() else None
+
+
+def count_actions(coverage_bytes: bytes) -> dict[str, int] | None:
+    """:class:`ActionCounter` over all lines of a file."""
+    counter = ActionCounter()
+    for line in iter_lines(coverage_bytes):
+        counter.add(line)
+    return counter.counts()
