@@ -13,11 +13,12 @@ from ledger.plan.coverage import COVERAGE_ACTIONS
 from ledger.plan.describe import SecretFields
 from ledger.plan.model import APPLICABLE_FORMATS
 from ledger.plan.review_changes import NOT_RECORDED, field_changes, masked, masked_identity
-from ledger.plan.review_render import SIGNS, last_writer
+from ledger.plan.review_frame import SIGNS
+from ledger.plan.review_render import last_writer
 from ledger.plan.saved_plan import Resource, SavedPlan
 from ledger.schema import DestinationSchema
 
-if TYPE_CHECKING:  # see review_render
+if TYPE_CHECKING:  # see review_frame
     from ledger.events import Overlap
 
 DOCUMENT = "apply-ledger.plan-review"

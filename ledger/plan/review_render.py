@@ -6,35 +6,34 @@ a plan is printed as markup, and no text of it reaches the terminal unescaped (:
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ledger.plan.canonical import object_key
 from ledger.plan.coverage import COVERAGE_ACTIONS, CoverageAction
-from ledger.plan.describe import SecretFields, identity_text, object_text, visible
-from ledger.plan.model import APPLICABLE_FORMATS
+from ledger.plan.describe import SecretFields, identity_text, object_text, value_text, visible
 from ledger.plan.review_changes import change_text, field_changes
-from ledger.plan.saved_plan import Resource, SavedPlan, counts_line
+from ledger.plan.review_frame import (
+    SIGNS,
+    STYLES,
+    indented,
+    print_header,
+    print_notes,
+    print_overlaps,
+    print_problems,
+    print_table,
+)
+from ledger.plan.saved_plan import Resource, SavedPlan
 from ledger.schema import DestinationSchema
 
-if TYPE_CHECKING:  # ledger.events needs ledger.plan, so that it cannot be imported from here while both load
+if TYPE_CHECKING:  # see review_frame
     from ledger.events import Overlap
 
-SIGNS: Mapping[CoverageAction, str] = {"create": "+", "update": "~", "remove": "-", "none": "=", "skip": "!"}
-STYLES: Mapping[CoverageAction, str] = {
-    "create": "green",
-    "update": "yellow",
-    "remove": "red",
-    "none": "bright_black",
-    "skip": "magenta",
-}
 _EXCERPT_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 SUMMARY_LIMIT = 20
 """Resources of one tier, kind and action that a summary lists; how many it leaves out is said."""
@@ -65,108 +64,58 @@ def render_review(
     """
     secrets = SecretFields(schema)
     resources = saved.resources(kind)
-    _print_header(console, saved)
-    _print_problems(console, saved)
-    _print_overlaps(console, overlaps, kind)
-    _print_table(console, resources)
+    print_header(console, saved)
+    print_problems(console, saved)
+    print_overlaps(console, overlaps, kind)
+    print_table(console, resources)
     _print_groups(console, resources, secrets, detail=detail)
     _print_deletes(console, resources, secrets, last_writers, detail=detail)
-    _print_notes(console, saved, resources, kind)
+    print_notes(console, saved, resources, kind)
     console.print(Text(saved.summary.line, style="bold"), soft_wrap=True)
-
-
-def _print_header(console: Console, saved: SavedPlan) -> None:
-    manifest, summary = saved.manifest, saved.summary
-    binding = manifest.destination_binding
-    rows = {
-        "source": visible(manifest.source) if manifest.source else "not recorded",
-        "destination": visible(str(binding)) if binding else "not recorded (an older plan)",
-        "run": visible(manifest.run_id),
-        "made": visible(manifest.created_at),
-        "configuration": visible(manifest.config_version),
-        "checksum": manifest.plan_checksum,
-        "format": f"{manifest.format_version}{_format_note(manifest.format_version)}",
-        "operations": f"{summary.operations_count:,} in {summary.tiers:,} tier{'' if summary.tiers == 1 else 's'}",
-    }
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in rows.items():
-        grid.add_row(Text(name), Text(value))
-    console.print(Text("Plan", style="bold"))
-    console.print(Padding(grid, (0, 0, 1, 2)))
-
-
-def _format_note(version: int) -> str:
-    if version in APPLICABLE_FORMATS:
-        return ""
-    return " (for review only: its updates record no destination id; make a fresh plan to apply)"
-
-
-def _print_problems(console: Console, saved: SavedPlan) -> None:
-    if not saved.problems:
-        return
-    console.print(Text("This plan will be refused: its files do not agree", style="bold red"))
-    for finding in saved.problems:
-        console.print(Padding(Text(f"!! {visible(str(finding))}", style="red"), (0, 0, 0, 2)))
-    console.print()
-
-
-def _print_overlaps(console: Console, overlaps: Sequence[Overlap], kind: str | None) -> None:
-    shown = [overlap for overlap in overlaps if kind is None or overlap.kind == kind]
-    if not shown:
-        return
-    title = f"Also written by other sources since this plan was made ({len(shown):,})"
-    console.print(Text(title, style="bold yellow"))
-    for overlap in shown:
-        what = object_text(overlap.kind, overlap.identity)
-        by = f"by {visible(overlap.source)}, run {visible(overlap.run_id)}, position {overlap.position:,}"
-        fields = visible(", ".join(overlap.fields)) or "no common field"
-        console.print(Padding(Text(f"* {what} {by}: {fields}"), (0, 0, 0, 2)))
-    console.print()
-
-
-def _print_table(console: Console, resources: Sequence[Resource]) -> None:
-    if not resources:
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("tier", justify="right")
-    table.add_column("kind", overflow="fold")
-    for action in COVERAGE_ACTIONS:
-        table.add_column(f"{SIGNS[action]} {action}", justify="right", header_style=f"bold {STYLES[action]}")
-    found = Counter((resource.tier, resource.kind, resource.action) for resource in resources)
-    for tier, kind in sorted({(tier, kind) for tier, kind, _ in found}):
-        figures = [found[tier, kind, action] for action in COVERAGE_ACTIONS]
-        cells = [
-            Text(f"{n:,}", style=STYLES[a] if n else "dim") for a, n in zip(COVERAGE_ACTIONS, figures, strict=True)
-        ]
-        table.add_row(Text(str(tier)), Text(visible(kind)), *cells)
-    console.print(Padding(table, (0, 0, 1, 2)))
 
 
 def _print_groups(console: Console, resources: Sequence[Resource], secrets: SecretFields, *, detail: bool) -> None:
     listed = [r for r in resources if r.action != "remove" and (detail or r.action != "none")]
-    ordered = sorted(listed, key=lambda r: (r.tier, r.kind, COVERAGE_ACTIONS.index(r.action), _name(r, secrets)))
-    for (tier, kind), group in groupby(ordered, key=lambda r: (r.tier, r.kind)):
-        console.print(Text(f"tier {tier} · {visible(kind)}", style="bold"))
+    ordered = sorted(listed, key=lambda r: (r.tier, r.kind, COVERAGE_ACTIONS.index(r.action), _order(r, secrets)))
+    for (tier, kind), found in groupby(ordered, key=lambda r: (r.tier, r.kind)):
+        group = list(found)
+        origin = _common_origin(group) if detail else None
+        heading = Text(f"tier {tier} · {visible(kind)}", style="bold")
+        if origin:
+            heading.append(f"  {origin}", style="not bold dim")
+        console.print(heading)
         for action, same in groupby(group, key=lambda r: r.action):
-            _print_resources(console, list(same), secrets, action, detail=detail)
+            _print_resources(console, list(same), secrets, action, detail=detail, origins=origin is None)
         console.print()
 
 
+def _common_origin(resources: Sequence[Resource]) -> str | None:
+    """Where all of a group come from, said once; None where they come from different entries."""
+    origins = {_origin(resource) for resource in resources}
+    return origins.pop() if len(origins) == 1 else None
+
+
 def _print_resources(
-    console: Console, resources: Sequence[Resource], secrets: SecretFields, action: CoverageAction, *, detail: bool
+    console: Console,
+    resources: Sequence[Resource],
+    secrets: SecretFields,
+    action: CoverageAction,
+    *,
+    detail: bool,
+    origins: bool,
 ) -> None:
     shown = resources if detail else resources[:SUMMARY_LIMIT]
     for resource in shown:
-        _print_resource(console, resource, secrets, detail=detail)
+        _print_resource(console, resource, secrets)
+        if detail:
+            _print_fields(console, resource, secrets, origin=origins)
     hidden = len(resources) - len(shown)
     if hidden:
         text = f"{SIGNS[action]} … {hidden:,} more to {action}; --detail lists all"
-        console.print(Padding(Text(text, style=STYLES[action]), (0, 0, 0, 2)))
+        console.print(indented(Text(text, style=STYLES[action]), 2))
 
 
-def _print_resource(console: Console, resource: Resource, secrets: SecretFields, *, detail: bool) -> None:
+def _print_resource(console: Console, resource: Resource, secrets: SecretFields) -> None:
     line = Text()
     line.append(f"{SIGNS[resource.action]} ", style=STYLES[resource.action])
     line.append(_name(resource, secrets), style=STYLES[resource.action])
@@ -177,32 +126,38 @@ def _print_resource(console: Console, resource: Resource, secrets: SecretFields,
     reason = resource.line.reason if resource.line is not None else None
     if reason:
         line.append(f"  {visible(reason)}", style="italic")
-    console.print(Padding(line, (0, 0, 0, 2)))
-    if detail:
-        _print_fields(console, resource, secrets)
+    console.print(indented(line, 2))
 
 
-def _print_fields(console: Console, resource: Resource, secrets: SecretFields) -> None:
+def _print_fields(console: Console, resource: Resource, secrets: SecretFields, *, origin: bool) -> None:
     for change in field_changes(resource):
         told = change_text(resource, change, secrets)
         text = Text()
         text.append(visible(change.field), style="bold")
         text.append(f": {told.line}")
-        console.print(Padding(text, (0, 0, 0, 6)))
+        console.print(indented(text, 6))
         for excerpt in told.excerpt:
-            console.print(Padding(Text(excerpt, style=_EXCERPT_STYLES.get(excerpt[:1], "")), (0, 0, 0, 8)))
-    if resource.line is not None and resource.action != "none":
-        console.print(Padding(Text(_origin(resource), style="dim"), (0, 0, 0, 6)))
+            console.print(indented(Text(excerpt, style=_EXCERPT_STYLES.get(excerpt[:1], "")), 8))
+    if origin and resource.line is not None:
+        console.print(indented(Text(_origin(resource), style="dim"), 6))
 
 
 def _origin(resource: Resource) -> str:
+    """The mapping entry and filters that selected a resource, and the providers of both sides (H17, H18)."""
     line = resource.line
     if line is None:
         return ""
-    entry = "" if line.entry is None else f"mapping entry {line.entry.index} ({visible(line.entry.name)})"
-    filters = f", {len(line.filters)} filter{'' if len(line.filters) == 1 else 's'}" if line.filters else ""
-    providers = f"{visible(line.providers.source)} → {visible(line.providers.destination)}"
-    return ", ".join(part for part in (f"from {entry}{filters}" if entry else "", f"through {providers}") if part)
+    providers = f"through {visible(line.providers.source)} → {visible(line.providers.destination)}"
+    if line.entry is None:
+        return providers
+    filters = " and ".join(_filter(item) for item in line.filters)
+    where = f" where {filters}" if filters else ""
+    return f"from mapping entry {line.entry.index} ({visible(line.entry.name)}){where}, {providers}"
+
+
+def _filter(item: Mapping[str, Any]) -> str:
+    told = f"{visible(str(item.get('field')))} {visible(str(item.get('operation')))}"
+    return f"{told} {value_text(item['value'])}" if "value" in item else told
 
 
 def _print_deletes(
@@ -218,21 +173,21 @@ def _print_deletes(
         return
     title = f"Deletes ({len(deletes):,}): recorded, not executed; an apply leaves these objects alone"
     console.print(Text(title, style="bold red"))
-    ordered = sorted(deletes, key=lambda r: (_writer(r, last_writers), r.kind, _name(r, secrets)))
+    ordered = sorted(deletes, key=lambda r: (_writer(r, last_writers), r.kind, _order(r, secrets)))
     for writer, group in groupby(ordered, key=lambda r: _writer(r, last_writers)):
-        console.print(Padding(Text(writer, style="bold"), (0, 0, 0, 2)))
+        console.print(indented(Text(writer, style="bold"), 2))
         same = list(group)
         shown = same if detail else same[:SUMMARY_LIMIT]
         for resource in shown:
             text = Text(f"- {object_text(resource.kind, resource.identity, secrets=secrets)}", style=STYLES["remove"])
             if resource.destination_id is not None:
                 text.append(f"  id {visible(resource.destination_id)}", style="dim")
-            console.print(Padding(text, (0, 0, 0, 4)))
+            console.print(indented(text, 4))
             if detail:
-                _print_fields(console, resource, secrets)
+                _print_fields(console, resource, secrets, origin=True)
         if len(same) > len(shown):
             rest = Text(f"- … {len(same) - len(shown):,} more; --detail lists all", style=STYLES["remove"])
-            console.print(Padding(rest, (0, 0, 0, 4)))
+            console.print(indented(rest, 4))
     console.print()
 
 
@@ -248,33 +203,10 @@ def _writer(resource: Resource, last_writers: Mapping[bytes, str] | None) -> str
     return _UNKNOWN_WRITER if found is None else f"last written by {visible(found)}"
 
 
-def _print_notes(console: Console, saved: SavedPlan, resources: Sequence[Resource], kind: str | None) -> None:
-    summary = saved.summary
-    notes = []
-    if not summary.delete_operations_computed:
-        notes.append(
-            "Deletes were not computed: the destination was not read in full, so this plan says nothing about objects "
-            "that exist only there."
-        )
-    elif not summary.counts["remove"]:
-        notes.append("Deletes were computed: no object exists only at the destination.")
-    if not summary.coverage_recorded:
-        notes.append("Coverage not recorded: how many resources were unchanged or skipped is not known.")
-    if summary.in_line:
-        notes.append("Nothing to write: an apply of this plan changes nothing.")
-    if kind is not None:
-        notes.append(_filter_note(saved, resources, kind))
-    for note in notes:
-        console.print(Text(note))
-
-
-def _filter_note(saved: SavedPlan, resources: Sequence[Resource], kind: str) -> str:
-    if not resources:
-        kinds = ", ".join(sorted({resource.kind for resource in saved.resources()})) or "none"
-        return f"No resource of kind {visible(kind)} in this plan; its kinds: {visible(kinds)}."
-    actions = [resource.action for resource in resources]
-    found = counts_line({action: actions.count(action) for action in COVERAGE_ACTIONS})
-    return f"Shown: {visible(kind)} alone ({found}). The whole plan:"
+def _order(resource: Resource, secrets: SecretFields) -> tuple[tuple[int, int, str], ...]:
+    """People expect ``port2`` before ``port10``."""
+    parts = re.split(r"([0-9]{1,18})", _name(resource, secrets))
+    return tuple((1, int(part), "") if part.isascii() and part.isdigit() else (0, 0, part) for part in parts)
 
 
 def _name(resource: Resource, secrets: SecretFields) -> str:

@@ -1,0 +1,137 @@
+"""What stands around the resources of a printed review: header, problems, overlaps, table, notes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ledger.plan.coverage import COVERAGE_ACTIONS, CoverageAction
+from ledger.plan.describe import object_text, visible
+from ledger.plan.model import APPLICABLE_FORMATS
+from ledger.plan.saved_plan import Resource, SavedPlan, counts_line
+
+if TYPE_CHECKING:  # ledger.events needs ledger.plan, so that it cannot be imported from here while both load
+    from ledger.events import Overlap
+
+SIGNS: Mapping[CoverageAction, str] = {"create": "+", "update": "~", "remove": "-", "none": "=", "skip": "!"}
+STYLES: Mapping[CoverageAction, str] = {
+    "create": "green",
+    "update": "yellow",
+    "remove": "red",
+    "none": "bright_black",
+    "skip": "magenta",
+}
+
+
+def indented(content: RenderableType, columns: int, *, below: int = 0) -> Padding:
+    """Content moved to the right, its wrapped lines too, without blanks at the ends of lines."""
+    return Padding(content, (0, 0, below, columns), expand=False)
+
+
+def print_header(console: Console, saved: SavedPlan) -> None:
+    """Who plans what for which destination, under which checksum (H20)."""
+    manifest, summary = saved.manifest, saved.summary
+    binding = manifest.destination_binding
+    rows = {
+        "source": visible(manifest.source) if manifest.source else "not recorded",
+        "destination": visible(str(binding)) if binding else "not recorded (an older plan)",
+        "run": visible(manifest.run_id),
+        "made": visible(manifest.created_at),
+        "configuration": visible(manifest.config_version),
+        "checksum": manifest.plan_checksum,
+        "format": f"{manifest.format_version}{_format_note(manifest.format_version)}",
+        "operations": f"{summary.operations_count:,} in {summary.tiers:,} tier{'' if summary.tiers == 1 else 's'}",
+    }
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in rows.items():
+        grid.add_row(Text(name), Text(value))
+    console.print(Text("Plan", style="bold"))
+    console.print(indented(grid, 2, below=1))
+
+
+def _format_note(version: int) -> str:
+    if version in APPLICABLE_FORMATS:
+        return ""
+    return " (for review only: its updates record no destination id; make a fresh plan to apply)"
+
+
+def print_problems(console: Console, saved: SavedPlan) -> None:
+    """What the gate would refuse about these files; nothing where they agree."""
+    if not saved.problems:
+        return
+    console.print(Text("This plan will be refused: its files do not agree", style="bold red"))
+    for finding in saved.problems:
+        console.print(indented(Text(f"!! {visible(str(finding))}", style="red"), 2))
+    console.print()
+
+
+def print_overlaps(console: Console, overlaps: Sequence[Overlap], kind: str | None) -> None:
+    """Objects that another source wrote since the plan was made (design 7.9)."""
+    shown = [overlap for overlap in overlaps if kind is None or overlap.kind == kind]
+    if not shown:
+        return
+    title = f"Also written by other sources since this plan was made ({len(shown):,})"
+    console.print(Text(title, style="bold yellow"))
+    for overlap in shown:
+        what = object_text(overlap.kind, overlap.identity)
+        by = f"by {visible(overlap.source)}, run {visible(overlap.run_id)}, position {overlap.position:,}"
+        fields = visible(", ".join(overlap.fields)) or "no common field"
+        console.print(indented(Text(f"* {what} {by}: {fields}"), 2))
+    console.print()
+
+
+def print_table(console: Console, resources: Sequence[Resource]) -> None:
+    """How much of each kind in each tier, all five actions."""
+    if not resources:
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
+    table.add_column("tier", justify="right")
+    table.add_column("kind", overflow="fold")
+    for action in COVERAGE_ACTIONS:
+        table.add_column(f"{SIGNS[action]} {action}", justify="right", header_style=f"bold {STYLES[action]}")
+    found = Counter((resource.tier, resource.kind, resource.action) for resource in resources)
+    for tier, kind in sorted({(tier, kind) for tier, kind, _ in found}):
+        figures = [found[tier, kind, action] for action in COVERAGE_ACTIONS]
+        cells = [
+            Text(f"{n:,}", style=STYLES[a] if n else "dim") for a, n in zip(COVERAGE_ACTIONS, figures, strict=True)
+        ]
+        table.add_row(Text(str(tier)), Text(visible(kind)), *cells)
+    console.print(indented(table, 2, below=1))
+
+
+def print_notes(console: Console, saved: SavedPlan, resources: Sequence[Resource], kind: str | None) -> None:
+    """In words: deletes computed or not (C39), coverage recorded or not, nothing to do, what a filter shows."""
+    summary = saved.summary
+    notes = []
+    if not summary.delete_operations_computed:
+        notes.append(
+            "Deletes were not computed: the destination was not read in full, so this plan says nothing about objects "
+            "that exist only there."
+        )
+    elif not summary.counts["remove"]:
+        notes.append("Deletes were computed: no object exists only at the destination.")
+    if not summary.coverage_recorded:
+        notes.append("Coverage not recorded: how many resources were unchanged or skipped is not known.")
+    if summary.in_line:
+        notes.append("Nothing to write: an apply of this plan changes nothing.")
+    if kind is not None:
+        notes.append(_filter_note(saved, resources, kind))
+    for note in notes:
+        console.print(Text(note))
+
+
+def _filter_note(saved: SavedPlan, resources: Sequence[Resource], kind: str) -> str:
+    if not resources:
+        kinds = ", ".join(sorted({resource.kind for resource in saved.resources()})) or "none"
+        return f"No resource of kind {visible(kind)} in this plan; its kinds: {visible(kinds)}."
+    actions = [resource.action for resource in resources]
+    found = counts_line({action: actions.count(action) for action in COVERAGE_ACTIONS})
+    return f"Shown: {visible(kind)} alone ({found}). The whole plan:"
