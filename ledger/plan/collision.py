@@ -210,13 +210,15 @@ class CollisionIndex:
         ignored = sorted({name for entry in entries for name in entry.identity} - counted)
         reasons = "; ".join(sorted({f"{rule.name} of {rule.scope}" for rule in rules}))
         does_not_count = f"; {', '.join(ignored)} does not count there" if ignored else ""
-        return DestinationIdentityCollisionError(
+        refusal = DestinationIdentityCollisionError(
             checked=f"whether the destination can tell {len(entries)} objects of {rules[0].scope} apart",
             expected=f"objects that differ by the {reasons}",
             found=f"the same for {self._named(ordered)}{does_not_count}",
             next_action="map what tells them apart into that key, leave all but one out with a filter, "
             "or extend the key in the destination's schema; then make a new plan",
         )
+        refusal.objects = tuple((entry.kind, entry.identity) for entry in ordered)
+        return refusal
 
     def _named(self, entries: Sequence[_Entry]) -> str:
         secrets = SecretFields(self._schema)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from ledger.errors import ApplyLedgerError, Finding, RefusalGroup
 from ledger.exit_codes import ExitCode
@@ -194,7 +194,12 @@ class CoverageInvalidError(FaultyArtifactError):
 
 
 class DestinationIdentityCollisionError(PlanArtifactError):
-    """The source tells objects apart that the destination cannot (P61)."""
+    """The source tells objects apart that the destination cannot (P61).
+
+    ``objects`` names all of them by kind and identity, for a caller that leaves them out of a plan.
+    """
+
+    objects: tuple[tuple[str, Mapping[str, Any]], ...] = ()
 
 
 class UnkeyedCreateRefusedError(PlanArtifactError):
