@@ -1,0 +1,103 @@
+"""Refusals of the writer. Each names one thing that is wrong and what to do next (G11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from ledger.errors import ApplyLedgerError, Finding, RefusalGroup
+from ledger.exit_codes import ExitCode
+
+
+class WriterRefusal(ApplyLedgerError):
+    """Base of what the gate refuses before the first write."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
+
+
+class ArtifactLocationError(WriterRefusal):
+    """The commit names a place that is not a run directory below the writer's artifact root."""
+
+
+class DestinationBindingMismatchError(WriterRefusal):
+    """The plan was made for another destination than the one it is to be applied to (A64)."""
+
+
+class ArtifactDigestMismatchError(WriterRefusal):
+    """The raw bytes of the artifact are not those that were committed (G1)."""
+
+
+class CommittedChecksumMismatchError(WriterRefusal):
+    """The plan in the run directory is not the plan that was committed (G1)."""
+
+
+class CommitContradictsManifestError(WriterRefusal):
+    """The commit says something about the plan that its manifest does not say."""
+
+
+class UncountableOperationsError(WriterRefusal):
+    """The plan's operations cannot be accounted for: an identifier occurs twice, or their number is another (P147)."""
+
+
+class StalePlanError(WriterRefusal):
+    """A newer plan of the same source has been applied since this plan was made (design 7.7)."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.STALE
+
+
+class OverlapRefusedError(WriterRefusal):
+    """Another source wrote the same objects since this plan was made, and the policy says ``refuse`` (design 7.9)."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.STALE
+
+
+class OverlappingCreateError(WriterRefusal):
+    """A create of an object that another source created since, of a kind that the server cannot match (design 7.9)."""
+
+
+class GateDefectError(WriterRefusal):
+    """The gate itself failed; recorded so that the order is closed, while the defect propagates with its traceback."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.ERROR
+
+
+class RunRefusedError(RefusalGroup):
+    """One run was refused before its first write; every finding is named and stands in ``plan.refused``."""
+
+    def __init__(self, *, run_id: str, findings: Sequence[Finding]) -> None:
+        super().__init__(
+            checked=f"run {run_id} before its first write",
+            findings=findings,
+            next_action="correct what is named, then make and commit a fresh plan or resume this run",
+        )
+        self.run_id = run_id
+
+
+class LeaseLostError(ApplyLedgerError):
+    """This process no longer holds the binding: it appends nothing more and starts no request (G2)."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class UnusableOrderError(WriterRefusal):
+    """An order of the inbox cannot be read as what its kind says."""
+
+
+class DispatchRefusedError(ApplyLedgerError):
+    """A request was not begun, because its time-out could pass the lease's deadline (G2). Nothing was sent."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class KnowabilityError(Exception):
+    """A defect of ours: at the end of a run the recorded outcomes are not the plan's operations (P114, G3)."""
+
+
+_STALE_NAMES = frozenset({StalePlanError.__name__, OverlapRefusedError.__name__})
+
+
+def exit_code_of_refusal(findings: Sequence[Finding]) -> ExitCode:
+    """6 where being outdated is all that is wrong, else 3."""
+    if findings and all(finding.name in _STALE_NAMES for finding in findings):
+        return ExitCode.STALE
+    return ExitCode.REFUSED

@@ -1,0 +1,278 @@
+"""The lease of one binding as its holder sees it: renewal, the deadline, and the last check before a request (G2).
+
+The database decides who holds the lease, by its own clock, and compares the epoch inside every append. What it cannot
+do is call back a request that is already on its way to the destination. So the holder keeps a deadline of its own:
+the moment *before* a claim or renewal was sent, plus the lease's time, on a clock that goes on while the machine
+sleeps. A request whose time-out could pass that deadline is not begun. What remains is a process frozen between this
+check and the socket write; no fence can stop that one request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+import structlog
+
+from consumers.errors import DispatchRefusedError, LeaseLostError
+from consumers.pauses import NoPause, PauseHook, PausePoint
+from consumers.ports import WriterStorePort
+from consumers.settings import WriterSettings
+from ledger.events import NewEvent
+from ledger.store.errors import FencedWriterError, LedgerBusyError, LedgerUnavailableError, StoreError
+from ledger.store.records import Appended, InFlight, Lease, OrderState
+
+Clock = Callable[[], float]
+_T = TypeVar("_T")
+_SUSPEND_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux's monotonic clock stands still in suspend, where a lease goes on; elsewhere the monotonic clock goes on too."""
+
+_PASSING = (LedgerUnavailableError, LedgerBusyError)
+"""A renewal that failed like this may be asked for again; being fenced may not."""
+
+_RETRY_RENEWAL_AFTER = 0.2
+_log = structlog.get_logger(__name__)
+
+
+def suspend_clock() -> float:
+    """Seconds on a clock that never goes back and goes on while the machine sleeps."""
+    return time.clock_gettime(_SUSPEND_CLOCK)
+
+
+async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
+    """Await ``work`` to its end although this task is cancelled meanwhile; the cancellation is raised afterwards.
+
+    A cancelled append is not undone, it is only no longer known; so an append is never left half-way (G4).
+    """
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    result = task.result()
+    if cancelled is not None:
+        raise cancelled
+    return result
+
+
+class LeaseKeeper:
+    """Renews a claimed lease while its block runs, and serialises everything that uses the lease's connection."""
+
+    def __init__(
+        self,
+        store: WriterStorePort,
+        lease: Lease,
+        settings: WriterSettings,
+        *,
+        claim_sent_at: float,
+        clock: Clock = suspend_clock,
+        pause: PauseHook | None = None,
+    ) -> None:
+        """``claim_sent_at`` is this process's clock before the claim was sent."""
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._pause = pause or NoPause()
+        self._connection = asyncio.Lock()
+        self._renewal: asyncio.Task[None] | None = None
+        self._lost: LeaseLostError | None = None
+        self.lease = lease
+        self.deadline = claim_sent_at + settings.lease_ttl
+        self._quiet_until = clock() + lease.quiet_for
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process was seen to hold the binding, or renewal failed until the deadline."""
+        return self._lost is not None
+
+    async def __aenter__(self) -> Self:
+        """Start renewing at a third of the lease's time."""
+        self._renewal = asyncio.create_task(self._keep_renewing(), name="lease renewal")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Stop renewing and give the lease back where it is still ours."""
+        if self._renewal is not None:
+            self._renewal.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._renewal
+        if not self.is_lost:
+            await self._pause.reached(PausePoint.BEFORE_RELEASE)
+            await to_its_end(self._release())
+
+    async def append(
+        self,
+        events: Sequence[NewEvent],
+        *,
+        in_flight: InFlight | Literal["keep"] | None = "keep",
+        settle: float | None = None,
+        close_orders: Sequence[tuple[int, OrderState]] = (),
+    ) -> Appended:
+        """Append through the lease's connection. Callers run it to its end (:func:`to_its_end`).
+
+        Raises:
+            LeaseLostError: this process is known to have lost the binding; nothing was sent to the database.
+            FencedWriterError: the database says so now; nothing was appended.
+            LedgerUnavailableError: the outcome of the append is unknown.
+        """
+        if self._lost is not None:
+            raise self._lost
+        async with self._connection:
+            sent = asyncio.ensure_future(
+                self._store.append(self.lease, events, in_flight=in_flight, settle=settle, close_orders=close_orders)
+            )
+            await self._pause.reached(PausePoint.INSIDE_APPEND)
+            try:
+                appended = await sent
+            except FencedWriterError:
+                self._mark_lost("the append was fenced")
+                raise
+        if settle is not None:
+            self.extend_quiet(settle)
+        await self._pause.reached(PausePoint.AFTER_APPEND)
+        return appended
+
+    async def renew(self) -> None:
+        """Renew now and move the deadline.
+
+        Raises:
+            FencedWriterError: another process claimed the binding since.
+        """
+        async with self._connection:
+            sent_at = self._clock()
+            try:
+                await self._store.renew(self.lease)
+            except FencedWriterError:
+                self._mark_lost("the renewal was fenced")
+                raise
+            self.deadline = sent_at + self._settings.lease_ttl
+
+    async def close_order(self, inbox_id: int, state: OrderState = "done") -> None:
+        """Close an order that nothing is to be recorded for.
+
+        Raises:
+            FencedWriterError: another process claimed the binding since.
+        """
+        self.require_known_held()
+        async with self._connection:
+            await to_its_end(self._store.close_order(self.lease, inbox_id, state))
+
+    async def make_room(self) -> None:
+        """Renew where what is left of the lease is too short for a request.
+
+        Raises:
+            LeaseLostError: the lease is gone, or could not be renewed.
+        """
+        if self._lost is None and not self.has_room():
+            try:
+                await self.renew()
+            except _PASSING as exc:
+                raise self._mark_lost("the lease could not be renewed in time") from exc
+        if self._lost is not None:
+            raise self._lost
+
+    def has_room(self) -> bool:
+        """Whether a request begun now ends before the deadline even if it takes its whole time-out."""
+        return self._clock() + self._settings.request_timeout + self._settings.margin <= self.deadline
+
+    def quiet_for(self) -> float:
+        """Seconds until the destination may be written again after an unknown outcome; 0 or less: now."""
+        return self._quiet_until - self._clock()
+
+    def extend_quiet(self, seconds: float) -> None:
+        """The database, whose clock decides, says that it is not quiet yet."""
+        self._quiet_until = max(self._quiet_until, self._clock() + seconds)
+
+    def require_known_held(self) -> None:
+        """Raise where the lease is known to be lost.
+
+        Raises:
+            LeaseLostError: it is.
+        """
+        if self._lost is not None:
+            raise self._lost
+
+    def require_held(self) -> None:
+        """Raise where a request begun now could meet the next holder at the destination.
+
+        Raises:
+            LeaseLostError: known to be lost.
+            DispatchRefusedError: too little is left of it.
+        """
+        if self._lost is not None:
+            raise self._lost
+        left = self.deadline - self._clock()
+        if left < self._settings.request_timeout + self._settings.margin:
+            raise DispatchRefusedError(
+                checked=f"what is left of the lease on {self.lease.url} [{self.lease.branch}]",
+                expected=f"at least {self._settings.request_timeout + self._settings.margin:.1f} s",
+                found=f"{left:.1f} s",
+                next_action="nothing: the request was not begun, and the run goes on when the lease is held again",
+            )
+
+    async def _keep_renewing(self) -> None:
+        wait = self._settings.lease_ttl / 3
+        while not self.is_lost:
+            await asyncio.sleep(wait)
+            wait = self._settings.lease_ttl / 3
+            try:
+                await self.renew()
+            except FencedWriterError:
+                return
+            except _PASSING as exc:
+                if self._clock() >= self.deadline:
+                    self._mark_lost("the ledger could not be reached until the lease had run out")
+                    return
+                _log.warning("lease not renewed, trying again", error=str(exc))
+                wait = min(wait, _RETRY_RENEWAL_AFTER)
+
+    async def _release(self) -> None:
+        async with self._connection:
+            try:
+                await self._store.release(self.lease)
+            except StoreError as exc:
+                # The lease runs out by itself; an error here must not hide the one that ended the block.
+                _log.warning("lease not released, it will run out", error=str(exc))
+
+    def _mark_lost(self, found: str) -> LeaseLostError:
+        if self._lost is None:
+            self._lost = LeaseLostError(
+                checked=f"the lease on {self.lease.url} [{self.lease.branch}]",
+                expected=f"held by this process with epoch {self.lease.epoch}",
+                found=found,
+                next_action="nothing: the process that holds it now continues the run",
+            )
+            _log.error("lease lost", url=self.lease.url, branch=self.lease.branch, epoch=self.lease.epoch, found=found)
+        return self._lost
+
+
+class LeaseGuard:
+    """The :class:`~ledger.destination.DispatchGuard` of one run: asked as the last step before each request."""
+
+    def __init__(self, keeper: LeaseKeeper, pause: PauseHook | None = None) -> None:
+        self._keeper = keeper
+        self._pause = pause or NoPause()
+        self.allowed = 0
+        """Requests let through since :meth:`begin`; 0 proves that an attempt sent nothing."""
+
+    def begin(self) -> None:
+        """An attempt at one operation starts."""
+        self.allowed = 0
+
+    def before_send(self) -> None:
+        """Let the request go, or raise.
+
+        Raises:
+            LeaseLostError, DispatchRefusedError: see :meth:`LeaseKeeper.require_held`. Nothing was sent.
+        """
+        self._keeper.require_held()
+        self.allowed += 1
+        self._pause.reached_guard()

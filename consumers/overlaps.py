@@ -1,0 +1,112 @@
+"""What other sources wrote since this plan was made (design 7.9): several sources feed one destination.
+
+Nothing is read from the destination: the stored plans and the recorded outcomes say which objects another source
+wrote after the ledger position at which this plan's destination was read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from consumers.errors import OverlappingCreateError, OverlapRefusedError
+from consumers.ports import LedgerPort
+from ledger.errors import ApplyLedgerError
+from ledger.events import Overlap
+from ledger.plan.canonical import object_key
+from ledger.plan.model import PlannedOperation
+from ledger.schema import DestinationSchema
+from ledger.store.records import ForeignWrite
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignOverlap:
+    """An operation of this plan, and a write of another source to the same object."""
+
+    operation: PlannedOperation
+    overlap: Overlap
+    foreign_action: str
+
+
+async def find_overlaps(
+    ledger: LedgerPort, binding_id: int, *, source: str, after_position: int, operations: Sequence[PlannedOperation]
+) -> list[ForeignOverlap]:
+    """Every write of another source to an object that ``operations`` will write, in the order of the ledger.
+
+    Args:
+        ledger: where outcomes and plans are.
+        binding_id: the destination.
+        source: the source of this plan; its own writes are no overlap.
+        after_position: writes up to this position were seen when the plan was made.
+        operations: those that are still to be done; recorded deletes overwrite nothing and are passed over.
+    """
+    written = {object_key(o.kind, o.identity): o for o in operations if o.action != "delete"}
+    if not written:
+        return []
+    writes = await ledger.foreign_writes(
+        binding_id, source=source, after_position=after_position, object_keys=list(written)
+    )
+    return [_overlap(written[write.object_key], write) for write in writes]
+
+
+def _overlap(operation: PlannedOperation, write: ForeignWrite) -> ForeignOverlap:
+    foreign: Mapping[str, Any] = json.loads(write.line)
+    ours = _fields(operation.record()) - operation.identity.keys()
+    return ForeignOverlap(
+        operation=operation,
+        overlap=Overlap(
+            kind=operation.kind,
+            identity=operation.identity,
+            operation_id=operation.operation_id,
+            fields=sorted(ours & _fields(foreign)),
+            source=write.source,
+            run_id=write.run_id,
+            position=write.position,
+        ),
+        foreign_action=str(foreign["action"]),
+    )
+
+
+def _fields(record: Mapping[str, Any]) -> set[str]:
+    references = record.get("relationships") or ()
+    return {*(record.get("payload") or {}), *(reference["field"] for reference in references)}
+
+
+def overlap_refusals(
+    overlaps: Sequence[ForeignOverlap], schema: DestinationSchema, *, refuse_all: bool
+) -> list[ApplyLedgerError]:
+    """Overlaps that are refused before the first write.
+
+    A create of a kind that is keyed by a constraint alone cannot converge onto the object that another source created
+    since: the server could only refuse it, in the middle of the run. It is refused whatever the policy says.
+    """
+    refusals: list[ApplyLedgerError] = []
+    for found in overlaps:
+        kind = schema.node(found.operation.kind)
+        unmatched = kind is not None and kind.keyed_by_constraint_alone
+        if found.operation.action == "create" and found.foreign_action == "create" and unmatched:
+            refusals.append(_overlapping_create(found.overlap))
+        elif refuse_all:
+            refusals.append(_refused_overlap(found.overlap))
+    return refusals
+
+
+def _overlapping_create(overlap: Overlap) -> OverlappingCreateError:
+    return OverlappingCreateError(
+        checked=f"create {overlap.operation_id} of {overlap.kind} {overlap.identity}",
+        expected="an object that does not exist yet: the server cannot match this kind, it has no human-friendly id",
+        found=f"source {overlap.source} created it in run {overlap.run_id} (ledger position {overlap.position})",
+        next_action="make a fresh plan; it will hold an update or nothing for this object",
+    )
+
+
+def _refused_overlap(overlap: Overlap) -> OverlapRefusedError:
+    fields = ", ".join(overlap.fields) or "no field that both set"
+    return OverlapRefusedError(
+        checked=f"operation {overlap.operation_id} on {overlap.kind} {overlap.identity}",
+        expected="no write of another source to this object since the plan was made (policy on_overlap: refuse)",
+        found=f"source {overlap.source} wrote it in run {overlap.run_id} (position {overlap.position}): {fields}",
+        next_action="make a fresh plan and review it, or commit with on_overlap: warn",
+    )

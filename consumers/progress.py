@@ -1,0 +1,36 @@
+"""What a writer tells people while it works. The ledger is the record; this is only for showing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Phase = Literal["claiming", "taking_over", "settling", "verifying", "applying", "ended"]
+
+
+@dataclass(frozen=True, slots=True)
+class WriterProgress:
+    """Where one binding's writer stands.
+
+    ``done`` of ``total`` operations have an outcome; ``seconds`` is how long a wait will last (settling) or how long
+    the lease is held by somebody else (claiming).
+    """
+
+    phase: Phase
+    run_id: str | None = None
+    done: int = 0
+    total: int = 0
+    seconds: float = 0.0
+    detail: str = ""
+
+
+class WriterObserver(Protocol):
+    """Receives each step. Must return at once and must not raise."""
+
+    def __call__(self, progress: WriterProgress) -> None:
+        """Show it."""
+        ...
+
+
+def unobserved(progress: WriterProgress) -> None:
+    """The observer of a writer that nobody watches."""

@@ -1,0 +1,275 @@
+"""From one order to the terminal event of its run: history, gate, plan into the ledger, start, loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
+
+from consumers.apply import Ending, RunApplication
+from consumers.control import RunControl
+from consumers.cuts import fit
+from consumers.errors import DispatchRefusedError, GateDefectError, LeaseLostError, exit_code_of_refusal
+from consumers.gate import AdmittedPlan, Gate, read_committed
+from consumers.history import RunHistory, read_history
+from consumers.lease import Clock, LeaseGuard, LeaseKeeper, suspend_clock
+from consumers.orders import is_carried_out, policy_of
+from consumers.outcomes import recordable
+from consumers.pauses import NoPause, PauseHook, PausePoint
+from consumers.ports import LedgerPort
+from consumers.progress import WriterObserver, WriterProgress, unobserved
+from consumers.recorder import RunRecorder
+from consumers.settings import WriterSettings
+from ledger.binding import DestinationBinding
+from ledger.commit import PlanCommit, Policy
+from ledger.destination import DestinationOpener, OpenDestination
+from ledger.errors import ApplyLedgerError, Finding
+from ledger.events import PlanRefused, RunResumed, RunStarted
+from ledger.exit_codes import ExitCode
+from ledger.plan.canonical import object_key
+from ledger.plan.checksum import checksummed_body
+from ledger.store.errors import StoreError
+from ledger.store.records import Order
+
+_NO_REFUSALS = (StoreError, LeaseLostError, DispatchRefusedError)
+"""Trouble of this process, not of the plan: nothing is recorded as refused because of it."""
+
+_EXIT_CODES = {
+    "run.applied": ExitCode.DONE,
+    "run.failed": ExitCode.STOPPED_UNWRITTEN,
+    "run.interrupted": ExitCode.STOPPED_MAYBE_WRITTEN,
+    "run.stopped": ExitCode.INTERRUPTED,
+    "left_open": ExitCode.INTERRUPTED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How carrying out one order ended. ``findings`` is what the gate refused; ``repeated``: it had ended before."""
+
+    run_id: str
+    ending: Ending | Literal["plan.refused"]
+    findings: tuple[Finding, ...] = ()
+    repeated: bool = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a command that waited for this run says."""
+        return exit_code_of_refusal(self.findings) if self.ending == "plan.refused" else _EXIT_CODES[self.ending]
+
+
+@dataclass(frozen=True, slots=True)
+class RunWorker:
+    """Carries out orders of one binding under one lease, one after the other."""
+
+    ledger: LedgerPort
+    keeper: LeaseKeeper
+    binding: DestinationBinding
+    opener: DestinationOpener
+    settings: WriterSettings
+    pause: PauseHook = field(default_factory=NoPause)
+    observe: WriterObserver = unobserved
+    clock: Clock = suspend_clock
+
+    async def carry_out(self, order: Order, control: RunControl) -> RunOutcome:
+        """Bring the ordered run to a terminal event, or leave it open where the process is told to end.
+
+        Raises:
+            StoreError, LeaseLostError: nothing more can be recorded by this process.
+            Exception: a defect, after it was recorded.
+        """
+        commit = await self._commit_of(order)
+        history = await read_history(order.run_id, self.ledger.events(self._binding_id, run_id=order.run_id))
+        if is_carried_out(order, history):
+            await self.keeper.close_order(order.inbox_id)
+            return RunOutcome(order.run_id, _known_ending(history), repeated=True)
+        recorder = RunRecorder(self.keeper, history, operations_count=commit.operations_count)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(control.close)
+            return await _OneRun(self, order, commit, recorder, control, stack).carry_out()
+
+    @property
+    def _binding_id(self) -> int:
+        return self.keeper.lease.binding_id
+
+    async def _commit_of(self, order: Order) -> PlanCommit:
+        if order.kind == "commit":
+            return PlanCommit.model_validate(dict(order.body))
+        commit = await self.ledger.run_commit(self._binding_id, order.run_id)
+        if commit is None:
+            raise RuntimeError(f"order {order.order_id} resumes run {order.run_id}, which was never committed")
+        return commit
+
+
+def _known_ending(history: RunHistory) -> Ending | Literal["plan.refused"]:
+    endings: dict[str, Ending | Literal["plan.refused"]] = {
+        "run.applied": "run.applied",
+        "run.failed": "run.failed",
+        "run.interrupted": "run.interrupted",
+        "run.stopped": "run.stopped",
+        "plan.refused": "plan.refused",
+    }
+    return endings[history.last_terminal or ""]
+
+
+class _OneRun:
+    """One order being carried out; ``stack`` closes the destination when it is over."""
+
+    def __init__(
+        self,
+        worker: RunWorker,
+        order: Order,
+        commit: PlanCommit,
+        recorder: RunRecorder,
+        control: RunControl,
+        stack: AsyncExitStack,
+    ) -> None:
+        self._worker = worker
+        self._order = order
+        self._commit = commit
+        self._recorder = recorder
+        self._history = recorder.history
+        self._control = control
+        self._stack = stack
+        self._guard = LeaseGuard(worker.keeper, worker.pause)
+
+    async def carry_out(self) -> RunOutcome:
+        await self._worker.pause.reached(PausePoint.BEFORE_GATE)
+        self._worker.observe(WriterProgress("verifying", self._order.run_id, total=self._commit.operations_count))
+        try:
+            policy = policy_of(self._order, self._commit)
+            admitted = await self._pass_gate(policy)
+        except _NO_REFUSALS:
+            raise
+        except ApplyLedgerError as refusal:
+            return await self._refuse(refusal.findings)
+        except Exception as defect:
+            await self._refuse(_defect_findings(defect))
+            raise
+        await self._worker.pause.reached(PausePoint.BEFORE_PLAN_STORED)
+        await self._store_plan(admitted)
+        await self._start(admitted, policy)
+        ending = await self._application(admitted, policy).run()
+        self._worker.observe(WriterProgress("ended", self._order.run_id, detail=ending))
+        return RunOutcome(self._order.run_id, ending)
+
+    async def _pass_gate(self, policy: Policy) -> AdmittedPlan:
+        raw = await asyncio.to_thread(read_committed, self._worker.settings.artifact_root, self._commit)
+        opened = await self._open()
+        gate = Gate(
+            ledger=self._worker.ledger,
+            binding_id=self._worker.keeper.lease.binding_id,
+            binding=self._worker.binding,
+            commit=self._commit,
+            policy=policy,
+            history=self._history,
+        )
+        return await gate.admit(raw, opened)
+
+    async def _open(self) -> OpenDestination:
+        """Open the destination; a server that restarts just now must not refuse every plan that waits."""
+        settings = self._worker.settings
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(
+                lambda exc: isinstance(exc, ApplyLedgerError) and not isinstance(exc, _NO_REFUSALS)
+            ),
+            stop=stop_after_attempt(settings.open_attempts),
+            wait=wait_exponential(multiplier=settings.open_retry_wait),
+            reraise=True,
+        )
+        return await retrying(self._open_once)
+
+    async def _open_once(self) -> OpenDestination:
+        await self._worker.keeper.make_room()
+        opening = self._worker.opener(self._worker.binding, run_id=self._order.run_id, guard=self._guard)
+        return await self._stack.enter_async_context(opening)
+
+    async def _refuse(self, findings: Sequence[Finding]) -> RunOutcome:
+        recorded = [
+            finding.model_copy(update={name: recordable(text) for name, text in finding})  # every field is text
+            for finding in findings
+        ]
+        kept, cut = await fit(self._worker.ledger, recorded)
+        self._recorder.pending.append(self._recorder.run_event("plan.refused", PlanRefused(findings=kept, cut=cut)))
+        await self._recorder.commit(in_flight=None, close_orders=[(self._order.inbox_id, "refused")])
+        self._worker.observe(WriterProgress("ended", self._order.run_id, detail="plan.refused"))
+        return RunOutcome(self._order.run_id, "plan.refused", tuple(findings))
+
+    async def _store_plan(self, admitted: AdmittedPlan) -> None:
+        """The plan stands in the ledger before the run starts, so that an auditor needs nothing but the database."""
+        artifact = admitted.artifact
+        coverage = artifact.raw.coverage_bytes
+        checksum = artifact.manifest.plan_checksum
+        await self._worker.ledger.store_plan(
+            checksum=checksum,
+            body=checksummed_body(artifact.manifest_document),
+            lines=artifact.lines,
+            object_keys=[object_key(operation.kind, operation.identity) for operation in artifact.operations],
+            coverage=None if coverage is None else [line + b"\n" for line in coverage.split(b"\n")[:-1]],
+        )
+        await self._worker.ledger.store_artifact(
+            binding_id=self._worker.keeper.lease.binding_id,
+            run_id=self._order.run_id,
+            checksum=checksum,
+            source=self._commit.source,
+            manifest=artifact.raw.manifest_bytes,
+            digest=artifact.raw.artifact_digest,
+        )
+
+    async def _start(self, admitted: AdmittedPlan, policy: Policy) -> None:
+        """``run.started`` or ``run.resumed``; an open run that no operation was in flight of just goes on."""
+        await self._worker.pause.reached(PausePoint.BEFORE_RUN_STARTED)
+        if not self._history.open:
+            body = self._resumed(admitted, policy) if self._history.started else await self._started(admitted, policy)
+            kind = "run.resumed" if self._history.started else "run.started"
+            self._recorder.pending.append(self._recorder.run_event(kind, body))
+            await self._recorder.commit(in_flight=None)
+        await self._worker.pause.reached(PausePoint.AFTER_RUN_STARTED)
+
+    async def _started(self, admitted: AdmittedPlan, policy: Policy) -> RunStarted:
+        overlaps, cut = await fit(self._worker.ledger, admitted.overlaps)
+        return RunStarted(
+            plan_checksum=admitted.artifact.manifest.plan_checksum,
+            operations_count=len(admitted.artifact.operations),
+            policy=policy,
+            source=self._commit.source,
+            overlaps=overlaps,
+            cut=cut,
+        )
+
+    def _resumed(self, admitted: AdmittedPlan, policy: Policy) -> RunResumed:
+        operations = admitted.artifact.operations
+        left = (i for i, operation in enumerate(operations) if not self._history.has_success(operation.operation_id))
+        by, reason = "writer", "take-over after the writer's end"
+        if self._order.kind == "resume" and not self._history.interrupted_by_crash:
+            by, reason = str(self._order.body["by"]), str(self._order.body["reason"])
+        return RunResumed(by=by, reason=reason, from_ordinal=next(left, len(operations)), policy=policy)
+
+    def _application(self, admitted: AdmittedPlan, policy: Policy) -> RunApplication:
+        return RunApplication(
+            operations=admitted.artifact.operations,
+            destination=admitted.destination,
+            recorder=self._recorder,
+            guard=self._guard,
+            control=self._control,
+            policy=policy,
+            settings=self._worker.settings,
+            order_inbox_id=self._order.inbox_id,
+            pause=self._worker.pause,
+            observe=self._worker.observe,
+            clock=self._worker.clock,
+        )
+
+
+def _defect_findings(defect: Exception) -> tuple[Finding, ...]:
+    """A defect of the gate. Its own text is not recorded: it was written for no reader, and may hold anything."""
+    return GateDefectError(
+        checked="the checks before the first write",
+        expected="a verdict",
+        found=f"a defect of the program: {type(defect).__name__}; its traceback is in the log",
+        next_action="report the traceback, then resume the run with a corrected program",
+    ).findings

@@ -1,0 +1,238 @@
+"""The single writer of one binding: claim, take over, work the inbox in order, release (design section 7)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import structlog
+
+from consumers.control import RunControl, StopRequest
+from consumers.errors import DispatchRefusedError, LeaseLostError
+from consumers.lease import Clock, LeaseKeeper, suspend_clock
+from consumers.orders import moot_stops, next_order
+from consumers.pauses import NoPause, PauseHook, PausePoint
+from consumers.ports import LedgerPort, StoreConnector
+from consumers.progress import WriterObserver, WriterProgress, unobserved
+from consumers.recorder import claim_identity
+from consumers.runs import RunOutcome, RunWorker
+from consumers.settings import WriterSettings
+from consumers.stores import postgres_connector
+from consumers.takeover import record_interrupted_operation
+from ledger.binding import DestinationBinding
+from ledger.destination import DestinationOpener
+from ledger.store.errors import (
+    EpochMovedError,
+    FencedWriterError,
+    LeaseHeldError,
+    LedgerBusyError,
+    LedgerUnavailableError,
+)
+from ledger.store.records import Order
+
+_log = structlog.get_logger(__name__)
+
+_CLAIM_AGAIN = (
+    LeaseHeldError,
+    EpochMovedError,
+    LeaseLostError,
+    DispatchRefusedError,
+    FencedWriterError,
+    LedgerBusyError,
+    LedgerUnavailableError,
+)
+"""After these a serving writer tries to claim again; everything else is for a person."""
+
+
+class BindingWriter:
+    """Applies what is committed to one destination. Any number may run; the lease decides which one writes."""
+
+    def __init__(
+        self,
+        dsn: str,
+        binding: DestinationBinding,
+        opener: DestinationOpener,
+        settings: WriterSettings,
+        *,
+        connect: StoreConnector | None = None,
+        pause: PauseHook | None = None,
+        observe: WriterObserver = unobserved,
+        clock: Clock = suspend_clock,
+    ) -> None:
+        """Nothing is opened before :meth:`run_until` or :meth:`drain`.
+
+        Args:
+            dsn: of the ledger, with the writer's role.
+            binding: the destination; normalised here.
+            opener: opens the destination for one run.
+            settings: times and limits; ``request_timeout`` must be what ``opener`` gives its requests at most.
+            connect: opens the ledger; by default PostgreSQL at ``dsn``.
+            pause: for fault tests.
+            observe: told about each step, for showing it.
+            clock: seconds on a clock that goes on in suspend.
+        """
+        self._dsn = dsn
+        self._binding = binding.normalised()
+        self._opener = opener
+        self._settings = settings
+        self._connect = connect or postgres_connector(settings)
+        self._pause = pause or NoPause()
+        self._observe = observe
+        self._clock = clock
+
+    async def run_until(self, stop: asyncio.Event) -> None:
+        """Serve the binding until ``stop`` is set: wait for the lease, then work the inbox as orders come.
+
+        When ``stop`` is set the operation in flight is finished or recorded, the lease is released, and the run is
+        left open for the successor.
+
+        Raises:
+            StoreError: an alarm, or a ledger that is set up wrongly; a lost or held lease only means waiting.
+            Exception: a defect, after it was recorded.
+        """
+        while not stop.is_set():
+            try:
+                async with self._session() as worker:
+                    await self._serve(worker, stop)
+            except _CLAIM_AGAIN as exc:
+                _log.warning("not writing now", url=self._binding.url, branch=self._binding.branch, error=str(exc))
+                self._observe(WriterProgress("claiming", seconds=_seconds_held(exc), detail=str(exc)))
+                await _wait(stop, self._settings.poll_interval)
+
+    async def drain(
+        self,
+        run_id: str,
+        *,
+        by: str,
+        interrupted: asyncio.Event | None = None,
+        leave: asyncio.Event | None = None,
+    ) -> RunOutcome:
+        """Claim the binding and work its inbox in order until that run has ended.
+
+        Args:
+            run_id: the run to wait for; it must have been committed (or ordered to resume).
+            by: who is named in ``run.stopped`` when ``interrupted`` is set.
+            interrupted: stops this run after the operation in flight; a run of somebody else before it is left open.
+            leave: ends the work after the operation in flight and leaves the run open.
+
+        Raises:
+            LeaseHeldError: a live lease is on the binding; its holder will carry the run out.
+            StoreError, LeaseLostError: nothing more can be recorded by this process.
+            Exception: a defect, after it was recorded.
+        """
+        interrupted = interrupted or asyncio.Event()
+        leave = leave or asyncio.Event()
+        request = StopRequest(by=by, reason="interrupted while waiting for the run")
+        async with self._session() as worker:
+            while not (leave.is_set() or interrupted.is_set()):
+                order = await self._next(worker)
+                if order is None:
+                    raise LookupError(f"nothing is ordered for run {run_id}")
+                is_ours = order.run_id == run_id
+                control = self._control(
+                    worker.ledger,
+                    worker.keeper,
+                    order,
+                    leave=leave if is_ours else interrupted,
+                    interrupt=request if is_ours else None,
+                    interrupted=interrupted if is_ours else None,
+                )
+                outcome = await worker.carry_out(order, control)
+                if is_ours:
+                    return outcome
+        return RunOutcome(run_id, "left_open")
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[RunWorker]:
+        """Claim, take over, and release at the end."""
+        async with self._connect(self._dsn) as stores:
+            binding_id = await stores.ledger.register_binding(self._binding)
+            await self._pause.reached(PausePoint.BEFORE_CLAIM)
+            claim_sent_at = self._clock()
+            owner = claim_identity()
+            lease = await stores.writer.claim(
+                binding_id,
+                owner=owner,
+                ttl=self._settings.lease_ttl,
+                settle=self._settings.settle_seconds,
+                body_host=socket.gethostname(),
+                body_process_id=owner,
+            )
+            await self._pause.reached(PausePoint.AFTER_CLAIM)
+            keeper = LeaseKeeper(
+                stores.writer,
+                lease,
+                self._settings,
+                claim_sent_at=claim_sent_at,
+                clock=self._clock,
+                pause=self._pause,
+            )
+            async with keeper:
+                await self._take_over(stores.ledger, keeper)
+                yield RunWorker(
+                    ledger=stores.ledger,
+                    keeper=keeper,
+                    binding=self._binding,
+                    opener=self._opener,
+                    settings=self._settings,
+                    pause=self._pause,
+                    observe=self._observe,
+                    clock=self._clock,
+                )
+
+    async def _take_over(self, ledger: LedgerPort, keeper: LeaseKeeper) -> None:
+        mark = keeper.lease.in_flight
+        if mark is None:
+            return
+        await self._pause.reached(PausePoint.AT_TAKE_OVER)
+        self._observe(WriterProgress("taking_over", run_id=mark.run_id, seconds=keeper.quiet_for()))
+        await record_interrupted_operation(ledger, keeper, mark)
+        await self._pause.reached(PausePoint.AFTER_TAKE_OVER)
+
+    async def _serve(self, worker: RunWorker, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            order = await self._next(worker)
+            if order is None:
+                worker.keeper.require_known_held()
+                await _wait(stop, self._settings.poll_interval)
+                continue
+            await worker.carry_out(order, self._control(worker.ledger, worker.keeper, order, leave=stop))
+
+    async def _next(self, worker: RunWorker) -> Order | None:
+        orders = await worker.ledger.open_orders(worker.keeper.lease.binding_id)
+        for moot in moot_stops(orders):
+            await worker.keeper.close_order(moot.inbox_id)
+        return next_order(orders)
+
+    def _control(
+        self,
+        ledger: LedgerPort,
+        keeper: LeaseKeeper,
+        order: Order,
+        *,
+        leave: asyncio.Event,
+        interrupt: StopRequest | None = None,
+        interrupted: asyncio.Event | None = None,
+    ) -> RunControl:
+        return RunControl(
+            ledger,
+            keeper.lease.binding_id,
+            order.run_id,
+            leave=leave,
+            interrupt=interrupt,
+            interrupted=interrupted,
+            poll_interval=self._settings.stop_poll_interval,
+            clock=self._clock,
+        )
+
+
+def _seconds_held(exc: Exception) -> float:
+    return float(exc.facts.get("seconds", 0.0)) if isinstance(exc, LeaseHeldError) else 0.0
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
