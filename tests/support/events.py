@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from ledger.binding import DestinationBinding
 from ledger.chain import GENESIS, event_hash
-from ledger.events import StoredEvent
+from ledger.commit import PlanCommit, Policy, commit_id, utc_text
+from ledger.events import (
+    Body,
+    OperationApplied,
+    OperationFailed,
+    OperationSkipped,
+    OperationUnknown,
+    Overlap,
+    PlanCommitted,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    RunStopped,
+    StoredEvent,
+)
+from ledger.plan.canonical import canonical_json_bytes
 
 URL = "http://infrahub.example:8000"
 BRANCH = "main"
@@ -34,7 +49,7 @@ class EventLog:
     def append(
         self,
         kind: str,
-        body: dict[str, Any] | None = None,
+        body: Body | dict[str, Any] | None = None,
         *,
         run_id: str | None = RUN,
         ordinal: int | None = None,
@@ -56,7 +71,7 @@ class EventLog:
             attempt=attempt if ordinal is None or attempt is not None else 1,
             writer_epoch=None if kind.startswith("plan.") else 1,
             recorded_at=START + timedelta(milliseconds=position),
-            body=json.dumps(body or {}, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode(),
+            body=body.canonical_bytes() if isinstance(body, Body) else canonical_json_bytes(body or {}),
             prev_hash=self.events[-1].hash if self.events else GENESIS,
             hash=b"",
         )
@@ -66,15 +81,74 @@ class EventLog:
 
     def commit(self, planned: int, *, run_id: str = RUN, source: str = "netbox") -> StoredEvent:
         """``plan.committed`` of a plan with so many operations."""
-        commit = {
-            "run_id": run_id,
-            "plan_checksum": "c" * 64,
-            "operations_count": planned,
-            "source": source,
-            "actor": "somebody",
-            "committed_at": "2026-11-29T12:00:00.000000+00:00",
-        }
-        return self.append("plan.committed", {"commit": commit}, run_id=run_id)
+        checksum = "c" * 64
+        commit = PlanCommit(
+            commit_id=commit_id(run_id, checksum),
+            run_id=run_id,
+            binding=DestinationBinding(url=self.url, branch=self.branch),
+            plan_checksum=checksum,
+            artifact_digest="d" * 64,
+            format_version=3,
+            operations_count=planned,
+            config_version="v1",
+            source=source,
+            artifact=f"{source}/{run_id}",
+            actor="somebody",
+            committed_at=utc_text(START),
+        )
+        return self.append("plan.committed", PlanCommitted(commit=commit), run_id=run_id)
+
+    def applied(self, ordinal: int, *, attempt: int = 1, run_id: str = RUN) -> StoredEvent:
+        """``operation.applied``."""
+        body = OperationApplied(node_id=f"node-{ordinal}", sent_ms=1, duration_ms=2)
+        return self.append("operation.applied", body, ordinal=ordinal, attempt=attempt, run_id=run_id)
+
+    def skipped(self, ordinal: int, *, attempt: int = 1, run_id: str = RUN) -> StoredEvent:
+        """``operation.skipped``."""
+        body = OperationSkipped(why="recorded delete")
+        return self.append("operation.skipped", body, ordinal=ordinal, attempt=attempt, run_id=run_id)
+
+    def failed(self, ordinal: int, *, attempt: int = 1, run_id: str = RUN) -> StoredEvent:
+        """``operation.failed``: proven unwritten."""
+        body = OperationFailed(error="PeerNotFoundError", message="no such peer", next_action="make a fresh plan")
+        return self.append("operation.failed", body, ordinal=ordinal, attempt=attempt, run_id=run_id)
+
+    def unknown(self, ordinal: int, *, attempt: int = 1, run_id: str = RUN) -> StoredEvent:
+        """``operation.unknown``: may have written."""
+        body = OperationUnknown(error="ReadTimeout", message="no answer", sent=True, next_action="resume")
+        return self.append("operation.unknown", body, ordinal=ordinal, attempt=attempt, run_id=run_id)
+
+    def started(self, planned: int, *, run_id: str = RUN, overlaps: Sequence[Overlap] = ()) -> StoredEvent:
+        """``run.started``."""
+        body = RunStarted(
+            plan_checksum="c" * 64,
+            operations_count=planned,
+            policy=Policy(),
+            source="netbox",
+            overlaps=list(overlaps),
+        )
+        return self.append("run.started", body, run_id=run_id)
+
+    def resumed(self, ordinal: int, *, run_id: str = RUN) -> StoredEvent:
+        """``run.resumed``."""
+        body = RunResumed(by="somebody", reason="again", from_ordinal=ordinal, policy=Policy())
+        return self.append("run.resumed", body, run_id=run_id)
+
+    def ended(self, kind: str, *, run_id: str = RUN) -> StoredEvent:
+        """``run.applied``, ``run.failed`` or ``run.interrupted``, with a body that no fold may believe."""
+        body = RunEnded(
+            applied=999,
+            skipped=999,
+            not_attempted=999,
+            failed_operation="op_9999999999999999",
+            failed_operation_wrote=None,
+            last_ordinal=999,
+        )
+        return self.append(kind, body, run_id=run_id)
+
+    def stopped(self, *, run_id: str = RUN) -> StoredEvent:
+        """``run.stopped``."""
+        return self.append("run.stopped", RunStopped(by="somebody", reason="lunch", last_ordinal=0), run_id=run_id)
 
 
 def rechained(events: Sequence[StoredEvent], *, start: int) -> list[StoredEvent]:

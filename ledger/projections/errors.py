@@ -1,0 +1,36 @@
+"""Refusals of the projections."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ledger.errors import ApplyLedgerError
+from ledger.exit_codes import ExitCode
+
+
+class ProjectionError(ApplyLedgerError):
+    """Base of everything that can keep a projection from following the log."""
+
+
+class UnreadableBodyError(ProjectionError):
+    """An event's body does not have the shape of its kind: nothing of this project writes such a one."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
+
+
+class ProjectionCollisionError(ProjectionError):
+    """Another process moves the same cursor."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class RebuildBusyError(ProjectionError):
+    """Another process is rebuilding the projections of this database."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class ProjectionDriftedError(ProjectionError):
+    """The log does not go on where the projection stopped: a restored backup, or an edited log."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
