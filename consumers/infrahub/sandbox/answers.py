@@ -1,0 +1,141 @@
+"""HTTP answers, honest and faulty, as the bytes that leave the sandbox."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+
+from consumers.infrahub.sandbox.errors import UNDEFINED, MutationRefusedError
+from consumers.infrahub.sandbox.execution import Answer, MutationField, located_error
+from consumers.infrahub.sandbox.faults import FaultAnswer
+from consumers.infrahub.sandbox.transport import close_connection
+
+_JSON = "application/json"
+_TEXT = "text/plain; charset=utf-8"
+_DEFUNCT = "Failed to read from defunct connection IPv4Address(('127.0.0.1', 7687))"
+_DATABASE_GONE = "Unable to connect to the database"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An answer ready to be sent. ``sent`` below the length of the body, or ``drop``, breaks the connection."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = _JSON
+    headers: tuple[tuple[str, str], ...] = ()
+    drop: bool = False
+    closes: bool = False
+    sent: int | None = None
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        """Send it."""
+        if self.drop:
+            await close_connection(scope, send)
+            return
+        headers = [(b"content-type", self.content_type.encode()), (b"content-length", str(len(self.body)).encode())]
+        headers += [(name.encode(), value.encode()) for name, value in self.headers]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        whole = self.sent is None
+        await send({"type": "http.response.body", "body": self.body[: self.sent], "more_body": not whole})
+        if self.closes or not whole:
+            await close_connection(scope, send)
+
+
+def json_answer(document: Any, status: int = 200, headers: tuple[tuple[str, str], ...] = ()) -> HttpAnswer:
+    """A JSON answer. Escaped to ASCII, since a stored text may hold a lone surrogate, which UTF-8 cannot."""
+    body = json.dumps(document, separators=(",", ":")).encode()
+    return HttpAnswer(status=status, body=body, headers=headers)
+
+
+def plain_500() -> HttpAnswer:
+    """A crash: text, and the server closes the connection behind it without having said so."""
+    return HttpAnswer(status=500, body=b"Internal Server Error", content_type=_TEXT, closes=True)
+
+
+def rest_error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> HttpAnswer:
+    """The error shape of everything but GraphQL resolvers: an integer code in ``extensions``."""
+    error = {"message": message, "extensions": {"code": status}}
+    return json_answer({"data": None, "errors": [error]}, status, headers)
+
+
+def unauthorised() -> HttpAnswer:
+    """No, or a wrong, token."""
+    return rest_error(401, "Authentication is required to perform this operation")
+
+
+def branch_not_found(name: str) -> HttpAnswer:
+    """The one answer whose errors are plain strings."""
+    return json_answer({"errors": [f"Branch: {name} not found."]}, 404)
+
+
+def faulty_answer(fault: FaultAnswer, answer: Answer, mutations: tuple[MutationField, ...]) -> HttpAnswer:
+    """What goes out in place of ``answer``; ``answer`` is the truth, or a made-up success where nothing ran."""
+    match fault:
+        case FaultAnswer.TRUE:
+            return json_answer(answer)
+        case FaultAnswer.DROP:
+            return HttpAnswer(drop=True)
+        case FaultAnswer.TEXT_500:
+            return plain_500()
+        case FaultAnswer.NOT_JSON:
+            return HttpAnswer(body=b"<html><body>upstream said hello</body></html>", content_type="text/html")
+        case FaultAnswer.EMPTY_ERRORS:
+            return json_answer({**answer, "errors": []})
+        case FaultAnswer.TRUNCATED:
+            full = json_answer(answer)
+            return replace(full, sent=len(full.body) // 2)
+        case FaultAnswer.SHED_429:
+            shed = (("retry-after", "1"), ("x-infrahub-admission", "shed"))
+            return rest_error(429, "Server is shedding load; retry later.", shed)
+        case FaultAnswer.UNAVAILABLE_503:
+            extensions = {"code": UNDEFINED, "http_status": 503, "data": {}}
+            error = {"message": _DATABASE_GONE, "extensions": extensions}
+            return json_answer({"data": None, "errors": [error]}, 503)
+        case FaultAnswer.UNAUTHORISED_401:
+            return unauthorised()
+        case FaultAnswer.DEFUNCT_CONNECTION:
+            errors = [located_error(mutation, MutationRefusedError(_DEFUNCT)) for mutation in mutations]
+            return json_answer({"errors": errors, "data": {mutation.key: None for mutation in mutations}})
+        case _:
+            data = {key: _altered(fault, payload) for key, payload in (answer.get("data") or {}).items()}
+            return json_answer({**answer, "data": data})
+
+
+def made_up_success(mutations: tuple[MutationField, ...]) -> Answer:
+    """The answer to a write that did not happen, for faults that only alter an answer."""
+    return {
+        "data": {
+            mutation.key: {
+                item.key: True if item.name == "ok" else _made_up_object(item.name) for item in mutation.root.payload
+            }
+            for mutation in mutations
+        }
+    }
+
+
+def _made_up_object(name: str) -> Any:
+    return {"id": _other_id("nothing was written")} if name == "object" else None
+
+
+def _altered(fault: FaultAnswer, payload: Any) -> Any:
+    if not isinstance(payload, Mapping):
+        return payload
+    if fault is FaultAnswer.NOT_OK:
+        return {**payload, "ok": False}
+    if fault is FaultAnswer.OBJECT_NULL:
+        return {**payload, "object": None}
+    node = payload.get("object")
+    if not isinstance(node, Mapping):
+        return payload
+    other = "" if fault is FaultAnswer.EMPTY_ID else _other_id(str(node.get("id")))
+    return {**payload, "object": {**node, "id": other}}
+
+
+def _other_id(node_id: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, node_id))

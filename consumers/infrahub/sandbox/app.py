@@ -1,0 +1,88 @@
+"""The sandbox as an ASGI application."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from consumers.infrahub.sandbox.access import Access
+from consumers.infrahub.sandbox.admin import AdminRoutes
+from consumers.infrahub.sandbox.execution import Engine
+from consumers.infrahub.sandbox.faults import SandboxFaults
+from consumers.infrahub.sandbox.graphql_endpoint import GraphQLEndpoint
+from consumers.infrahub.sandbox.journal import Journal
+from consumers.infrahub.sandbox.store import DEFAULT_BRANCH, SandboxStore, utc_now
+from consumers.infrahub.sandbox.transport import TransportAccess
+
+VERSION = "1.11.9"
+"""The version of Infrahub whose answers are imitated; given out as the sandbox's own."""
+
+
+class Sandbox:
+    """One sandbox, an ASGI application, with the store, the faults and the journal behind it."""
+
+    def __init__(self, store: SandboxStore, *, token: str, version: str = VERSION) -> None:
+        self.store = store
+        self.faults = SandboxFaults()
+        self.journal = Journal()
+        self._access = Access(token)
+        self._version = version
+        endpoint = GraphQLEndpoint(Engine(store, version), self._access, self.faults, self.journal)
+        admin = AdminRoutes(self._access, self.faults, self.journal)
+        starlette = Starlette(
+            routes=[
+                Route("/graphql", endpoint, methods=["POST"]),
+                Route("/graphql/{branch:path}", endpoint, methods=["POST"]),
+                Route("/api/schema", self._schema, methods=["GET"]),
+                Route("/api/config", self._config, methods=["GET"]),
+                Route("/api/info", self._info, methods=["GET"]),
+                *admin.routes(),
+            ]
+        )
+        self._app: ASGIApp = TransportAccess(starlette)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection's event, as ASGI asks of an application."""
+        await self._app(scope, receive, send)
+
+    async def _schema(self, request: Request) -> Response:
+        if self._access.credential(request) == "wrong":
+            return _refused(401, "Authentication is required to perform this operation")
+        branch = request.query_params.get("branch", DEFAULT_BRANCH)
+        if branch not in self.store.branches:
+            return _refused(400, f"Branch: {branch} not found.")
+        return JSONResponse(self.store.model.document)
+
+    async def _config(self, _request: Request) -> Response:
+        return JSONResponse({"main": {"docs_index_path": None}, "logging": {}, "analytics": {"enable": False}})
+
+    async def _info(self, _request: Request) -> Response:
+        return JSONResponse({"deployment_id": self.store.deployment_id, "version": self._version})
+
+
+def create_app(
+    schema_document: Mapping[str, Any],
+    *,
+    token: str,
+    seed: str | None = None,
+    clock: Callable[[], datetime] = utc_now,
+    version: str = VERSION,
+) -> Sandbox:
+    """The ASGI application of a sandbox for a schema document (the shape of ``GET /api/schema``).
+
+    Raises:
+        ConfigurationError: the document has not that shape.
+    """
+    return Sandbox(SandboxStore(schema_document, seed=seed, clock=clock), token=token, version=version)
+
+
+def _refused(status: int, message: str) -> Response:
+    error = {"message": message, "extensions": {"code": status}}
+    return JSONResponse({"data": None, "errors": [error]}, status_code=status)

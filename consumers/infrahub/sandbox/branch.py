@@ -1,0 +1,182 @@
+"""The objects of one branch: edges kept on both sides, uniqueness and look-up indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from consumers.infrahub.sandbox.model import KindModel, RelationshipEnd, SchemaModel, UniqueGroup
+from consumers.infrahub.sandbox.records import Node, index_value
+
+
+@dataclass(frozen=True, slots=True)
+class BranchInfo:
+    """What the ``Branch`` query says about a branch."""
+
+    id: str
+    name: str
+    description: str
+    is_default: bool
+    branched_from: str
+    sync_with_git: bool
+    fork_sequence: int
+
+
+class BranchStore:
+    """All objects of a branch. Methods here keep the indexes right; they check nothing (``writes`` does)."""
+
+    def __init__(self, info: BranchInfo, model: SchemaModel) -> None:
+        self.info = info
+        self.model = model
+        self.nodes: dict[str, Node] = {}
+        self.by_kind: dict[str, dict[str, Node]] = {kind.name: {} for kind in model.nodes()}
+        self._unique: dict[UniqueGroup, dict[tuple[Any, ...], dict[str, None]]] = {}
+        self._by_value: dict[tuple[str, str], dict[Any, dict[str, Node]]] = {}
+
+    def fork(self, info: BranchInfo) -> BranchStore:
+        """A new branch that starts with a copy of every object."""
+        other = BranchStore(info, self.model)
+        for node in self.nodes.values():
+            twin = node.copy()
+            other.nodes[twin.id] = twin
+            other.by_kind[twin.kind.name][twin.id] = twin
+        other._unique = {group: {key: dict(ids) for key, ids in index.items()} for group, index in self._unique.items()}
+        return other
+
+    def of_kind(self, name: str) -> Iterator[Node]:
+        """The objects of a kind, or of all kinds below a generic, oldest first within a kind."""
+        for concrete in self.model.concrete(name):
+            yield from self.by_kind[concrete].values()
+
+    def count(self, name: str) -> int:
+        """How many objects :meth:`of_kind` yields."""
+        return sum(len(self.by_kind[concrete]) for concrete in self.model.concrete(name))
+
+    def add(self, node: Node) -> None:
+        """Put a new object in; its values and peers are set, its peers do not know it yet."""
+        self.nodes[node.id] = node
+        self.by_kind[node.kind.name][node.id] = node
+        for slot, peers in node.peers.items():
+            reverse = node.kind.ends_by_slot[slot].reverse_slot
+            for peer_id, at in peers.items():
+                self._link(self.nodes[peer_id], reverse, node.id, at)
+        self._index_values(node, node.kind.attributes)
+        self.reindex(node)
+
+    def remove(self, node: Node) -> None:
+        """Take an object out, and with it every edge that leads to it."""
+        for slot, peers in list(node.peers.items()):
+            reverse = _reversed(slot)
+            for peer_id in peers:
+                if peer_id != node.id:
+                    self._unlink(self.nodes[peer_id], reverse, node.id)
+        self._unindex_values(node, node.kind.attributes)
+        self._drop_keys(node)
+        del self.nodes[node.id]
+        del self.by_kind[node.kind.name][node.id]
+
+    def set_values(self, node: Node, values: dict[str, Any]) -> None:
+        """Store attribute values."""
+        self._unindex_values(node, values)
+        node.values.update(values)
+        self._index_values(node, values)
+
+    def set_peers(self, node: Node, end: RelationshipEnd, peer_ids: Iterable[str], at: str) -> None:
+        """Replace the peers of one relationship on both sides; edges that stay keep their time."""
+        before = node.peer_ids(end.slot)
+        after = {peer_id: before.get(peer_id, at) for peer_id in peer_ids}
+        for peer_id in before.keys() - after.keys():
+            self._unlink(self.nodes[peer_id], end.reverse_slot, node.id)
+        node.peers[end.slot] = after
+        for peer_id, since in after.items():
+            if peer_id not in before:
+                self._link(self.nodes[peer_id], end.reverse_slot, node.id, since)
+
+    def reindex(self, node: Node) -> None:
+        """Compute the uniqueness keys of an object again after its values or peers changed."""
+        keys = tuple(unique_key(node, group) for group in node.kind.groups)
+        if keys == node.unique_keys:
+            return
+        self._drop_keys(node)
+        node.unique_keys = keys
+        for group, key in zip(node.kind.groups, keys, strict=True):
+            self._unique.setdefault(group, {}).setdefault(key, {})[node.id] = None
+
+    def holders(self, group: UniqueGroup, key: tuple[Any, ...]) -> list[str]:
+        """The ids of the objects that hold a uniqueness key."""
+        return list(self._unique.get(group, {}).get(key, ()))
+
+    def with_value(self, kind: str, attribute: str, value: Any) -> dict[str, Node]:
+        """The objects of one concrete kind whose stored value is ``value``; the index is made at its first use."""
+        index = self._by_value.get((kind, attribute))
+        if index is None:
+            index = self._by_value[(kind, attribute)] = {}
+            for node in self.by_kind[kind].values():
+                index.setdefault(index_value(node.values.get(attribute)), {})[node.id] = node
+        return index.get(index_value(value)) or {}
+
+    def human_friendly_id(self, node: Node) -> list[str] | None:
+        """The components of the human-friendly id as texts; None where the kind has none or one is missing."""
+        components = []
+        for path in node.kind.kind.human_friendly_id:
+            holder: Node | None = node
+            if path.relationship is not None:
+                peer_id = next(iter(node.peer_ids(node.kind.ends[path.relationship].slot)), None)
+                holder = self.nodes.get(peer_id) if peer_id is not None else None
+            if holder is None or path.attribute is None or holder.values.get(path.attribute) is None:
+                return None
+            components.append(str(holder.values[path.attribute]))
+        return components or None
+
+    def find_by_hfid(self, kind: KindModel, components: list[str]) -> Node | None:
+        """The object of a kind, or of a kind below a generic, with exactly these components."""
+        return next((node for node in self.of_kind(kind.name) if self.human_friendly_id(node) == components), None)
+
+    def _link(self, peer: Node, slot: str, node_id: str, at: str) -> None:
+        peer.peers.setdefault(slot, {})[node_id] = at
+        if slot in peer.kind.keyed_slots:
+            self.reindex(peer)
+
+    def _unlink(self, peer: Node, slot: str, node_id: str) -> None:
+        peer.peers.get(slot, {}).pop(node_id, None)
+        if slot in peer.kind.keyed_slots:
+            self.reindex(peer)
+
+    def _drop_keys(self, node: Node) -> None:
+        for group, key in zip(node.kind.groups, node.unique_keys, strict=False):
+            index = self._unique[group]
+            ids = index[key]
+            del ids[node.id]
+            if not ids:
+                del index[key]
+        node.unique_keys = ()
+
+    def _index_values(self, node: Node, names: Iterable[str]) -> None:
+        for name in names:
+            index = self._by_value.get((node.kind.name, name))
+            if index is not None:
+                index.setdefault(index_value(node.values.get(name)), {})[node.id] = node
+
+    def _unindex_values(self, node: Node, names: Iterable[str]) -> None:
+        for name in names:
+            index = self._by_value.get((node.kind.name, name))
+            if index is not None:
+                index.get(index_value(node.values.get(name)), {}).pop(node.id, None)
+
+
+def unique_key(node: Node, group: UniqueGroup) -> tuple[Any, ...]:
+    """What a uniqueness constraint compares: values, and ids of peers. Null is compared like any value."""
+    return tuple(_component(node, name) for name in group.fields)
+
+
+def _component(node: Node, name: str) -> Any:
+    end = node.kind.ends.get(name)
+    if end is not None:
+        return next(iter(node.peer_ids(end.slot)), None)
+    return index_value(node.values.get(name))
+
+
+def _reversed(slot: str) -> str:
+    identifier, _, direction = slot.rpartition(" ")
+    return f"{identifier} {({'outbound': 'inbound', 'inbound': 'outbound'}).get(direction, direction)}"

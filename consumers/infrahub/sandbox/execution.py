@@ -1,0 +1,190 @@
+"""Documents in, answers out: parse and validate by graphql-core, execution by our own projection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from graphql import GraphQLObjectType, GraphQLSchema
+from graphql.execution.values import get_argument_values, get_variable_values
+
+from consumers.infrahub.sandbox.branch import BranchStore
+from consumers.infrahub.sandbox.branch_operations import answer_branches, run_branch_mutation
+from consumers.infrahub.sandbox.documents import DocumentCache, OperationPlan, RequestRefusedError, RootField
+from consumers.infrahub.sandbox.errors import InvalidFieldsError, MutationRefusedError
+from consumers.infrahub.sandbox.graphql_schema import build_schema
+from consumers.infrahub.sandbox.model import CORE_NODE
+from consumers.infrahub.sandbox.projection import Reading
+from consumers.infrahub.sandbox.records import Node
+from consumers.infrahub.sandbox.selection import SelectedField
+from consumers.infrahub.sandbox.store import SandboxStore
+
+_ACTIONS = ("Create", "Update", "Upsert", "Delete")
+_MAX_VARIABLE_ERRORS = 50
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MutationField:
+    """One mutation of a request. ``kind`` and ``action`` are None for the mutations of branches."""
+
+    key: str
+    name: str
+    kind: str | None
+    action: str | None
+    data: Mapping[str, Any]
+    root: RootField
+
+
+Written = Callable[[MutationField, Node | None], None]
+
+
+@dataclass(slots=True)
+class PreparedRequest:
+    """A request whose document and variables are good; ``mutations`` is empty for a query."""
+
+    plan: OperationPlan
+    branch: BranchStore
+    variables: dict[str, Any]
+    mutations: tuple[MutationField, ...]
+
+
+class Engine:
+    """Runs GraphQL requests against a store."""
+
+    def __init__(self, store: SandboxStore, version: str) -> None:
+        self.store = store
+        self.schema: GraphQLSchema = build_schema(store.model)
+        self._version = version
+        kinds = {name: name for name in (CORE_NODE, *store.model.outside, *store.model.kinds)}
+        self._documents = DocumentCache(self.schema, kinds)
+
+    def prepare(
+        self, branch: BranchStore, text: str, variables: Mapping[str, Any], operation_name: str | None
+    ) -> PreparedRequest:
+        """Parse, validate, choose the operation, coerce the variables.
+
+        Raises:
+            GraphQLSyntaxError: the text is no document.
+            RequestRefusedError: it does not fit the schema, or the variables do not fit it.
+        """
+        plan = self._documents.plan(text, variables, operation_name)
+        definitions = plan.operation.variable_definitions or ()
+        coerced = get_variable_values(self.schema, definitions, dict(variables), max_errors=_MAX_VARIABLE_ERRORS)
+        if isinstance(coerced, list):
+            raise RequestRefusedError(coerced)
+        mutations = tuple(self._mutation(root, coerced) for root in plan.roots) if plan.is_mutation else ()
+        return PreparedRequest(plan, branch, coerced, mutations)
+
+    def run_query(self, request: PreparedRequest) -> Answer:
+        """The answer of a query."""
+        reading = Reading(request.branch, request.variables)
+        with self.store.lock:
+            roots = request.plan.roots
+            return {"data": {root.selected.key: self._answer_root(request.plan, root, reading) for root in roots}}
+
+    def run_mutations(self, request: PreparedRequest, written: Written) -> Answer:
+        """Run the mutations of a request in order, each for itself: one that fails undoes none of the others.
+
+        ``written`` is called for each that wrote.
+
+        Raises:
+            PlainServerError: one crashed; what ran before it stays written.
+        """
+        data: dict[str, Any] = {}
+        errors: list[dict[str, Any]] = []
+        for mutation in request.mutations:
+            try:
+                with self.store.lock:
+                    data[mutation.key] = self._run_mutation(request, mutation, written)
+            except MutationRefusedError as exc:
+                data[mutation.key] = None
+                errors.append(located_error(mutation, exc))
+            except InvalidFieldsError as exc:
+                data[mutation.key] = None
+                errors += _field_errors(mutation, exc)
+        return {"errors": errors, "data": data} if errors else {"data": data}
+
+    def _run_mutation(self, request: PreparedRequest, mutation: MutationField, written: Written) -> Answer:
+        payload = mutation.root.payload
+        if mutation.kind is None or mutation.action is None:
+            answer = run_branch_mutation(self.store, mutation.name, mutation.data)
+            written(mutation, None)
+            return {item.key: answer(item, request.plan.selector) for item in payload}
+        node = self._write(request.branch, mutation.kind, mutation.action, mutation.data)
+        written(mutation, node)
+        reading = Reading(request.branch, request.variables)
+        return {item.key: _payload_field(item, node, reading, mutation) for item in payload}
+
+    def _write(self, branch: BranchStore, kind: str, action: str, data: Mapping[str, Any]) -> Node | None:
+        writer = self.store.writer(branch.info.name)
+        match action:
+            case "Create":
+                return writer.create(kind, data)
+            case "Upsert":
+                return writer.upsert(kind, data)
+            case "Update":
+                return writer.update_mutation(kind, data)
+            case _:
+                writer.delete(kind, data)
+                return None
+
+    def _answer_root(self, plan: OperationPlan, root: RootField, reading: Reading) -> Any:
+        if root.listing is not None:
+            return root.listing(reading)
+        name = root.selected.name
+        if name == "InfrahubInfo":
+            facts = {"version": self._version, "deployment_id": self.store.deployment_id, "__typename": name}
+            return {item.key: facts[item.name] for item in root.payload}
+        if name == "Branch":
+            definition = _root_fields(self.schema.query_type)["Branch"]
+            arguments = reading.arguments_of(definition, root.selected.node)
+            return answer_branches(self.store, root.selected, arguments, plan.selector)
+        return "Query"
+
+    def _mutation(self, root: RootField, variables: dict[str, Any]) -> MutationField:
+        name = root.selected.name
+        definition = _root_fields(self.schema.mutation_type).get(name)
+        arguments = get_argument_values(definition, root.selected.node, variables) if definition is not None else {}
+        action = next((action for action in _ACTIONS if name.endswith(action)), None)
+        kind = name.removesuffix(action) if action else None
+        if kind not in self.store.model.kinds:
+            kind = action = None
+        return MutationField(root.selected.key, name, kind, action, arguments.get("data") or {}, root)
+
+
+def located_error(mutation: MutationField, error: MutationRefusedError) -> dict[str, Any]:
+    """An error as a resolver's error is written: with location, path and catalogue code."""
+    location = mutation.root.selected.node.loc
+    start = location.start_token if location is not None else None
+    return {
+        "message": error.message,
+        "locations": [{"line": start.line, "column": start.column}] if start is not None else [],
+        "path": [mutation.key],
+        "extensions": error.extensions,
+    }
+
+
+def _field_errors(mutation: MutationField, error: InvalidFieldsError) -> list[dict[str, Any]]:
+    """One wrong field is located at the mutation; several fan out, each with a path of its own and no location."""
+    parts = error.errors()
+    if len(parts) == 1:
+        return [located_error(mutation, parts[0][1])]
+    return [
+        {"message": part.message, "path": [mutation.name, "data", name], "extensions": part.extensions}
+        for name, part in parts
+    ]
+
+
+def _payload_field(item: SelectedField, node: Node | None, reading: Reading, mutation: MutationField) -> Any:
+    if item.name == "ok":
+        return True
+    if item.name == "__typename":
+        return mutation.name
+    return mutation.root.objects[item.key](node, reading) if node is not None else None
+
+
+def _root_fields(root: GraphQLObjectType | None) -> Mapping[str, Any]:
+    return root.fields if root is not None else {}

@@ -1,0 +1,107 @@
+"""The arguments of a list query, turned into the objects that match."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from consumers.infrahub.sandbox.branch import BranchStore
+from consumers.infrahub.sandbox.model import KindModel, RelationshipEnd
+from consumers.infrahub.sandbox.records import Node
+
+Matches = dict[str, Node]
+
+_PAGING = frozenset({"offset", "limit", "order", "partial_match"})
+
+
+def find(branch: BranchStore, kind_name: str, arguments: Mapping[str, Any]) -> Iterable[Node]:
+    """All objects of a kind or generic that every filter lets through, in the order of the store.
+
+    A filter whose value is null is dropped before the query, as on the server: it matches everything.
+    """
+    filters = {name: value for name, value in arguments.items() if value is not None and name not in _PAGING}
+    if not filters:
+        return branch.of_kind(kind_name)
+    partial = bool(arguments.get("partial_match"))
+    found: Matches | None = None
+    for name, value in filters.items():
+        matches = _matches(branch, kind_name, name, value, partial=partial)
+        found = matches if found is None else {node_id: found[node_id] for node_id in found if node_id in matches}
+    return sorted((found or {}).values(), key=lambda node: (node.kind.name, node.sequence))
+
+
+def page(items: Iterable[Node], arguments: Mapping[str, Any]) -> list[Node]:
+    """The part of a list that offset and limit name; no limit means all."""
+    chosen = items if isinstance(items, list) else list(items)
+    offset = arguments.get("offset") or 0
+    limit = arguments.get("limit")
+    return chosen[offset:] if limit is None else chosen[offset : offset + limit]
+
+
+def _matches(branch: BranchStore, kind_name: str, name: str, value: Any, *, partial: bool) -> Matches:
+    if name == "ids":
+        allowed = set(branch.model.concrete(kind_name))
+        nodes = (branch.nodes.get(str(node_id)) for node_id in value)
+        return {node.id: node for node in nodes if node is not None and node.kind.name in allowed}
+    if name == "hfid":
+        node = branch.find_by_hfid(branch.model.kinds[kind_name], [str(component) for component in value])
+        return {} if node is None else {node.id: node}
+    kind = branch.model.kinds[kind_name]
+    head, _, rest = name.partition("__")
+    end = kind.ends.get(head)
+    if end is None:
+        return _by_attribute(branch, kind.concrete, head, rest, value, partial=partial)
+    return _by_relationship(branch, kind, end, rest, value, partial=partial)
+
+
+def _by_attribute(
+    branch: BranchStore, kinds: Iterable[str], attribute: str, operator: str, value: Any, *, partial: bool
+) -> Matches:
+    found: Matches = {}
+    for kind in kinds:
+        if operator == "isnull":
+            nodes = branch.by_kind[kind].values()
+            found |= {node.id: node for node in nodes if (node.values.get(attribute) is None) is value}
+        elif partial and isinstance(value, str):
+            nodes = branch.by_kind[kind].values()
+            found |= {node.id: node for node in nodes if _contains(node.values.get(attribute), value)}
+        else:
+            for wanted in value if operator == "values" else (value,):
+                found |= branch.with_value(kind, attribute, wanted)
+    return found
+
+
+def _contains(value: Any, part: str) -> bool:
+    return isinstance(value, str) and part.lower() in value.lower()
+
+
+def _by_relationship(
+    branch: BranchStore, kind: KindModel, end: RelationshipEnd, rest: str, value: Any, *, partial: bool
+) -> Matches:
+    """Through the peers: their edges lead back to the objects that are asked for."""
+    if rest == "isnull":
+        return _all_where(branch, kind, lambda node: bool(node.peer_ids(end.slot)) is not value)
+    peers = (
+        [branch.nodes[str(peer_id)] for peer_id in value if str(peer_id) in branch.nodes]
+        if rest == "ids"
+        else _peers_by_attribute(branch, end, rest, value, partial=partial)
+    )
+    allowed = set(kind.concrete)
+    found: Matches = {}
+    for peer in peers:
+        for node_id in peer.peer_ids(end.reverse_slot):
+            node = branch.nodes[node_id]
+            if node.kind.name in allowed:
+                found[node_id] = node
+    return found
+
+
+def _peers_by_attribute(
+    branch: BranchStore, end: RelationshipEnd, rest: str, value: Any, *, partial: bool
+) -> Iterable[Node]:
+    attribute, _, operator = rest.rpartition("__")
+    return _by_attribute(branch, end.concrete_peers, attribute, operator, value, partial=partial).values()
+
+
+def _all_where(branch: BranchStore, kind: KindModel, condition: Callable[[Node], bool]) -> Matches:
+    return {node.id: node for node in branch.of_kind(kind.name) if condition(node)}

@@ -1,0 +1,145 @@
+"""``POST /graphql`` and ``POST /graphql/{branch}``: the one way in for reads and writes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, Literal
+
+from graphql import GraphQLSyntaxError
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from consumers.infrahub.sandbox.access import Access
+from consumers.infrahub.sandbox.answers import (
+    HttpAnswer,
+    branch_not_found,
+    faulty_answer,
+    json_answer,
+    made_up_success,
+    plain_500,
+    rest_error,
+    unauthorised,
+)
+from consumers.infrahub.sandbox.documents import RequestRefusedError
+from consumers.infrahub.sandbox.errors import PlainServerError
+from consumers.infrahub.sandbox.execution import Answer, Engine, MutationField, PreparedRequest
+from consumers.infrahub.sandbox.faults import ActiveFault, RequestFacts, SandboxFaults
+from consumers.infrahub.sandbox.journal import Journal, JournalEntry
+from consumers.infrahub.sandbox.records import Node
+from consumers.infrahub.sandbox.store import DEFAULT_BRANCH
+
+
+class GraphQLEndpoint:
+    """Authenticates, finds the branch, runs the request, and answers it truly or by a fault."""
+
+    def __init__(self, engine: Engine, access: Access, faults: SandboxFaults, journal: Journal) -> None:
+        self._engine = engine
+        self._access = access
+        self._faults = faults
+        self._journal = journal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        answer = await self._answer(Request(scope, receive))
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> HttpAnswer:
+        credential = self._access.credential(request)
+        if credential == "wrong":
+            return unauthorised()
+        name = request.path_params.get("branch", DEFAULT_BRANCH)
+        branch = self._engine.store.branches.get(name)
+        if branch is None:
+            return branch_not_found(name)
+        body = _body(await request.body())
+        if body is None:
+            return rest_error(400, "the body is not one GraphQL request")
+        variables = body.get("variables") or {}
+        try:
+            prepared = self._engine.prepare(branch, body["query"], variables, body.get("operationName"))
+        except GraphQLSyntaxError:
+            return plain_500()
+        except RequestRefusedError as exc:
+            return json_answer(exc.answer)
+        if prepared.mutations and credential == "none":
+            return unauthorised()
+        return await self._serve(prepared, body)
+
+    async def _serve(self, prepared: PreparedRequest, body: dict[str, Any]) -> HttpAnswer:
+        entries = {mutation.key: self._received(prepared, mutation, body) for mutation in prepared.mutations}
+        fault = self._faults.hit(_facts(prepared, body))
+        if fault is None:
+            return self._truth(prepared, entries)
+        for entry in entries.values():
+            entry.fault = fault.rule.answer.value
+        return await self._serve_by_fault(fault, prepared, entries)
+
+    async def _serve_by_fault(
+        self, fault: ActiveFault, prepared: PreparedRequest, entries: dict[str, JournalEntry]
+    ) -> HttpAnswer:
+        rule = fault.rule
+        if fault.before is not None:
+            fault.before()
+        await _wait(fault, rule.delay_before_write, held=rule.hold == "before-write")
+        answer: Answer = made_up_success(prepared.mutations)
+        if rule.writes:
+            try:
+                answer = self._run(prepared, entries)
+            except PlainServerError:
+                return plain_500()
+        await _wait(fault, rule.delay_before_answer, held=rule.hold == "before-answer")
+        return faulty_answer(rule.answer, answer, prepared.mutations)
+
+    def _truth(self, prepared: PreparedRequest, entries: dict[str, JournalEntry]) -> HttpAnswer:
+        try:
+            return json_answer(self._run(prepared, entries))
+        except PlainServerError:
+            return plain_500()
+
+    def _run(self, prepared: PreparedRequest, entries: dict[str, JournalEntry]) -> Answer:
+        if not prepared.mutations:
+            return self._engine.run_query(prepared)
+
+        def written(mutation: MutationField, node: Node | None) -> None:
+            entries[mutation.key].written = True
+            entries[mutation.key].object_id = node.id if node is not None else mutation.data.get("id")
+
+        return self._engine.run_mutations(prepared, written)
+
+    def _received(self, prepared: PreparedRequest, mutation: MutationField, body: dict[str, Any]) -> JournalEntry:
+        return self._journal.receive(
+            branch=prepared.branch.info.name,
+            mutation=mutation.name,
+            key=mutation.key,
+            kind=mutation.kind,
+            action=mutation.action,
+            data=mutation.data,
+            variables=body.get("variables") or {},
+        )
+
+
+async def _wait(fault: ActiveFault, seconds: float, *, held: bool) -> None:
+    if seconds:
+        await asyncio.sleep(seconds)
+    if held:
+        fault.reached.set()
+        # Released from any thread, so it is no event of this loop.
+        await asyncio.to_thread(fault.released.wait)
+
+
+def _facts(prepared: PreparedRequest, body: dict[str, Any]) -> RequestFacts:
+    operation: Literal["mutation", "query"] = "mutation" if prepared.mutations else "query"
+    names = [root.selected.name for root in prepared.plan.roots]
+    roots = tuple((m.name, m.kind, m.action) for m in prepared.mutations) or tuple((n, n, None) for n in names)
+    return RequestFacts(operation, prepared.branch.info.name, roots, lambda: json.dumps(body, ensure_ascii=False))
+
+
+def _body(raw: bytes) -> dict[str, Any] | None:
+    try:
+        body = json.loads(raw)
+    except ValueError:
+        return None
+    if not isinstance(body, dict) or not isinstance(body.get("query"), str):
+        return None
+    return body if isinstance(body.get("variables"), dict | None) else None

@@ -1,0 +1,95 @@
+"""How a mutation finds the object that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from consumers.infrahub.sandbox.branch import BranchStore, unique_key
+from consumers.infrahub.sandbox.errors import MutationRefusedError, PlainServerError, node_not_found
+from consumers.infrahub.sandbox.model import KindModel, UniqueGroup
+from consumers.infrahub.sandbox.records import Node
+
+
+def by_id(branch: BranchStore, kind: KindModel, node_id: str | None) -> Node:
+    """The object of an id; any text that is no id of this kind is answered like a deleted object.
+
+    Raises:
+        PlainServerError: null.
+        MutationRefusedError: NODE_NOT_FOUND with ``identifier`` as sent.
+    """
+    if node_id is None:
+        raise PlainServerError("id: null")
+    node = branch.nodes.get(node_id)
+    if node is None:
+        raise node_not_found(kind.name, node_id)
+    if node.kind is not kind:
+        message = f"Node with id {node_id} exists, but it is a {node.kind.name}, not {kind.name}"
+        raise node_not_found(kind.name, node_id, message)
+    return node
+
+
+def by_id_or_hfid(branch: BranchStore, kind: KindModel, data: Mapping[str, Any]) -> Node:
+    """The object of an update or delete.
+
+    Raises:
+        MutationRefusedError: neither is given, or there is no such object.
+    """
+    if data.get("id") is not None:
+        return by_id(branch, kind, data["id"])
+    if data.get("hfid") is None:
+        raise MutationRefusedError("either id or hfid must be provided.", http_status=400)
+    components = [str(component) for component in data["hfid"]]
+    node = branch.find_by_hfid(kind, components)
+    if node is None:
+        raise node_not_found(kind.name, "__".join(components))
+    return node
+
+
+def by_default_filter(branch: BranchStore, kind: KindModel, data: Mapping[str, Any]) -> Node | None:
+    """The object that an upsert means by the kind's default filter; only for kinds without a human-friendly id."""
+    if kind.kind.human_friendly_id or kind.default_filter is None:
+        return None
+    name = kind.default_filter.split("__")[0]
+    given = data.get(name)
+    value = given.get("value") if isinstance(given, Mapping) else None
+    return next(iter(branch.with_value(kind.name, name, value).values()), None) if value is not None else None
+
+
+def by_hfid_argument(branch: BranchStore, kind: KindModel, data: Mapping[str, Any]) -> Node | None:
+    """The object that an upsert names by ``hfid``; of the right length and unknown, it is as if it were not there.
+
+    Raises:
+        MutationRefusedError: null, or the wrong number of components.
+    """
+    if "hfid" not in data:
+        return None
+    if data["hfid"] is None:
+        raise MutationRefusedError("can only join an iterable")
+    components = [str(component) for component in data["hfid"]]
+    if not components or len(components) != len(kind.kind.human_friendly_id):
+        raise node_not_found(kind.name, "__".join(components))
+    return branch.find_by_hfid(kind, components)
+
+
+def key_holders(branch: BranchStore, default: BranchStore, node: Node, group: UniqueGroup) -> list[str]:
+    """Who else holds a uniqueness key: on this branch, or made on the default branch since the fork."""
+    key = unique_key(node, group)
+    holders = [holder for holder in branch.holders(group, key) if holder != node.id]
+    if default is not branch:
+        since = branch.info.fork_sequence
+        holders += [
+            holder
+            for holder in default.holders(group, key)
+            if default.nodes[holder].sequence > since and holder not in branch.nodes
+        ]
+    return holders
+
+
+def held_on_default_branch(kind: KindModel, holder: str) -> MutationRefusedError:
+    """The answer to an upsert on a branch whose key was taken on the default branch after the fork."""
+    message = (
+        f"Node {holder} / {kind.name} uses this human-friendly ID, but does not exist on this branch. "
+        f"Please rebase this branch to access {holder} / {kind.name}"
+    )
+    return node_not_found(kind.name, holder, message)

@@ -1,0 +1,81 @@
+"""One object of one branch, and what the server says about it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from consumers.infrahub.sandbox.model import KindModel
+from consumers.infrahub.sandbox.values import NULL_TEXT
+
+
+class Node:
+    """An object. Values are as stored; :meth:`read` gives them as the server serves them.
+
+    ``peers`` holds for each slot the peers' ids with the time at which the edge was made, in the order of their making.
+    ``as_written`` marks the copy that a mutation answers with: there a null under a default is still shown as null.
+    """
+
+    __slots__ = (
+        "as_written",
+        "changed_at",
+        "created_at",
+        "defaults",
+        "id",
+        "kind",
+        "peers",
+        "sequence",
+        "unique_keys",
+        "updated_at",
+        "values",
+    )
+
+    def __init__(self, node_id: str, kind: KindModel, sequence: int, at: str) -> None:
+        self.id = node_id
+        self.kind = kind
+        self.sequence = sequence
+        self.values: dict[str, Any] = {}
+        self.defaults: set[str] = set()
+        self.peers: dict[str, dict[str, str]] = {}
+        self.changed_at: dict[str, str | None] = {}
+        self.created_at: str | None = at
+        self.updated_at: str | None = at
+        self.unique_keys: tuple[tuple[Any, ...], ...] = ()
+        self.as_written = False
+
+    def copy(self) -> Node:
+        """An independent copy for another branch, or for an answer."""
+        other = Node(self.id, self.kind, self.sequence, "")
+        other.values = dict(self.values)
+        other.defaults = set(self.defaults)
+        other.peers = {slot: dict(peers) for slot, peers in self.peers.items()}
+        other.changed_at = dict(self.changed_at)
+        other.created_at = self.created_at
+        other.updated_at = self.updated_at
+        other.unique_keys = self.unique_keys
+        return other
+
+    def read(self, name: str) -> Any:
+        """The value of an attribute as a query shows it: a stored null under a default reads as the default."""
+        value = self.values.get(name)
+        if value is None or value == NULL_TEXT:
+            return None if self.as_written else self.kind.attributes[name].default
+        return value
+
+    def is_default(self, name: str) -> bool:
+        """Whether the value is the schema's, also where a stored null only reads so."""
+        if name in self.defaults:
+            return True
+        reads_default = self.values.get(name) is None and self.kind.attributes[name].default is not None
+        return reads_default and not self.as_written
+
+    def peer_ids(self, slot: str) -> dict[str, str]:
+        """The peers under a slot, with the time of each edge."""
+        return self.peers.get(slot) or {}
+
+
+def index_value(value: Any) -> Any:
+    """A value that can stand in a dictionary's key; true and 1 stay apart."""
+    if isinstance(value, dict | list):
+        return json.dumps(value, sort_keys=True)
+    return ("boolean", value) if isinstance(value, bool) else value

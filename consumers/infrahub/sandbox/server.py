@@ -1,0 +1,218 @@
+"""Serving a sandbox: in the foreground for the command line, in a thread for tests and the demo."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import uvicorn
+
+from consumers.infrahub.sandbox.app import VERSION, Sandbox, create_app
+from consumers.infrahub.sandbox.faults import SandboxFaults
+from consumers.infrahub.sandbox.journal import Journal
+from consumers.infrahub.sandbox.store import SandboxStore, utc_now
+from ledger.errors import ConfigurationError
+
+_START_SECONDS = 30.0
+_STOP_SECONDS = 10.0
+_KEEP_ALIVE_SECONDS = 5
+
+
+class SandboxStartError(ConfigurationError):
+    """The sandbox could not begin to serve."""
+
+
+def load_schema_document(path: Path) -> Mapping[str, Any]:
+    """Read a schema document from a file.
+
+    Raises:
+        ConfigurationError: there is no such file, or it holds no JSON object.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as exc:
+        raise _bad_document(path, f"{type(exc).__name__}: {exc}") from exc
+    if not isinstance(document, dict):
+        raise _bad_document(path, type(document).__name__)
+    return document
+
+
+def serve(
+    host: str,
+    port: int,
+    schema_path: Path,
+    token: str,
+    *,
+    seed: str | None = None,
+    started: Callable[[str], None] = lambda _url: None,
+) -> None:
+    """Serve a sandbox until SIGINT or SIGTERM. ``started`` is called with the address once requests are taken.
+
+    Raises:
+        ConfigurationError: the schema document is unusable, or the address cannot be listened on.
+    """
+    sandbox = create_app(load_schema_document(schema_path), token=token, seed=seed)
+    listener, url = _listen(host, port)
+    _Server(sandbox, lambda: started(url)).run(sockets=[listener])
+
+
+class RunningSandbox:
+    """A sandbox in a thread with a loop of its own.
+
+    A context manager, synchronous and asynchronous. ``store``, ``faults`` and ``journal`` are the living ones; they may
+    be used from any thread. ``port`` 0 takes a free one.
+    """
+
+    def __init__(
+        self,
+        schema_path: Path | Mapping[str, Any],
+        *,
+        token: str,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        seed: str | None = None,
+        clock: Callable[[], datetime] = utc_now,
+        version: str = VERSION,
+    ) -> None:
+        document = load_schema_document(schema_path) if isinstance(schema_path, Path) else schema_path
+        self.token = token
+        self._sandbox = create_app(document, token=token, seed=seed, clock=clock, version=version)
+        self._address = (host, port)
+        self._url: str | None = None
+        self._server: _Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The address of the running sandbox, without a trailing slash.
+
+        Raises:
+            SandboxStartError: it does not run.
+        """
+        if self._url is None:
+            raise _not_running("it was not started, or stopped again")
+        return self._url
+
+    @property
+    def store(self) -> SandboxStore:
+        """What the sandbox holds."""
+        return self._sandbox.store
+
+    @property
+    def faults(self) -> SandboxFaults:
+        """The faults that are switched on."""
+        return self._sandbox.faults
+
+    @property
+    def journal(self) -> Journal:
+        """The mutations that were received."""
+        return self._sandbox.journal
+
+    def start(self) -> Self:
+        """Listen and serve; returns once requests are taken.
+
+        Raises:
+            SandboxStartError: the address is taken, or the server did not come up.
+        """
+        listener, self._url = _listen(*self._address)
+        ready = threading.Event()
+        server = self._server = _Server(self._sandbox, ready.set)
+        self._thread = threading.Thread(
+            target=lambda: server.run(sockets=[listener]), name="sandbox-infrahub", daemon=True
+        )
+        self._thread.start()
+        if not ready.wait(_START_SECONDS):
+            self.stop()
+            raise _not_running(f"no start within {_START_SECONDS:.0f} s")
+        return self
+
+    def stop(self) -> None:
+        """End the server; requests that a fault holds are let go. The store stays readable."""
+        self.faults.clear()
+        if self._server is not None:
+            self._server.should_exit = True
+            self._server.force_exit = True
+        if self._thread is not None:
+            self._thread.join(_STOP_SECONDS)
+        self._server = self._thread = self._url = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _value: BaseException | None, _traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class _Server(uvicorn.Server):
+    """Says when it takes requests, and leaves no word on stderr."""
+
+    def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                sandbox,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            )
+        )
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+
+def _listen(host: str, port: int) -> tuple[socket.socket, str]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # With the protocol named, asyncio switches Nagle off; without it each answer waits 40 ms for an acknowledgement.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as exc:
+        listener.close()
+        raise SandboxStartError(
+            checked="the address of the sandbox",
+            expected="an address that can be listened on",
+            found=f"{host} port {port}: {exc.strerror or exc}",
+            next_action="choose another port, or 0 for a free one",
+        ) from exc
+    shown = f"[{host}]" if family is socket.AF_INET6 else host
+    return listener, f"http://{shown}:{listener.getsockname()[1]}"
+
+
+def _bad_document(path: Path, found: str) -> ConfigurationError:
+    return ConfigurationError(
+        checked=f"the schema document {path}",
+        expected="a JSON object in the shape of Infrahub's GET /api/schema",
+        found=found,
+        next_action="name a file that was saved from such a server",
+    )
+
+
+def _not_running(found: str) -> SandboxStartError:
+    return SandboxStartError(
+        checked="the sandbox",
+        expected="a running server",
+        found=found,
+        next_action="start it before use",
+    )

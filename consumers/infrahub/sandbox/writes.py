@@ -1,0 +1,273 @@
+"""What a mutation does to a branch, in the order in which the server checks and acts.
+
+Every write is all or nothing: a draft is checked whole before the branch changes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from consumers.infrahub.sandbox.branch import BranchStore
+from consumers.infrahub.sandbox.errors import refuse_fields, uniqueness_violated
+from consumers.infrahub.sandbox.lookup import (
+    by_default_filter,
+    by_hfid_argument,
+    by_id,
+    by_id_or_hfid,
+    held_on_default_branch,
+    key_holders,
+)
+from consumers.infrahub.sandbox.model import KindModel, RelationshipEnd, UniqueGroup
+from consumers.infrahub.sandbox.peers import PeerRefusedError, check_count, check_other_side, wanted_peers
+from consumers.infrahub.sandbox.records import Node
+from consumers.infrahub.sandbox.removal import delete_node
+from consumers.infrahub.sandbox.values import ValueRefusedError, stored_value
+
+if TYPE_CHECKING:
+    from consumers.infrahub.sandbox.store import SandboxStore
+
+_NOT_FIELDS = frozenset({"id", "hfid"})
+
+
+class KeyHeldError(Exception):
+    """A create met exactly one object with its human-friendly id: the upsert goes on as an update of that one."""
+
+    def __init__(self, holder: str, *, elsewhere: bool) -> None:
+        super().__init__(holder)
+        self.holder = holder
+        self.elsewhere = elsewhere
+
+
+@dataclass(slots=True)
+class Draft:
+    """The checked content of one write. ``defaults`` names what goes back to, or stays on, its default."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, bool] = field(default_factory=dict)
+    peers: dict[str, list[str]] = field(default_factory=dict)
+
+
+class BranchWriter:
+    """The mutations of one branch."""
+
+    def __init__(self, store: SandboxStore, branch: BranchStore) -> None:
+        self._store = store
+        self._branch = branch
+
+    def create(self, kind_name: str, data: Mapping[str, Any]) -> Node:
+        """``<Kind>Create``: a new object, under the client's id where it gives one.
+
+        Raises:
+            MutationRefusedError, InvalidFieldsError: nothing was written.
+        """
+        return self._create(self._store.model.kinds[kind_name], data, upserting=False)
+
+    def upsert(self, kind_name: str, data: Mapping[str, Any]) -> Node:
+        """``<Kind>Upsert``: by id; else by default filter or hfid; else create, and update what holds the key.
+
+        Raises:
+            PlainServerError: ``id: null``.
+            MutationRefusedError, InvalidFieldsError: nothing was written.
+        """
+        kind = self._store.model.kinds[kind_name]
+        if "id" in data:
+            return self.update(by_id(self._branch, kind, data["id"]), data)
+        node = by_default_filter(self._branch, kind, data) or by_hfid_argument(self._branch, kind, data)
+        if node is not None:
+            return self.update(node, data)
+        try:
+            return self._create(kind, {name: data[name] for name in data if name != "hfid"}, upserting=True)
+        except KeyHeldError as held:
+            if held.elsewhere:
+                raise held_on_default_branch(kind, held.holder) from held
+            return self.update(self._branch.nodes[held.holder], data, check_uniqueness=False)
+
+    def update_mutation(self, kind_name: str, data: Mapping[str, Any]) -> Node:
+        """``<Kind>Update``: by id or hfid, never a create.
+
+        Raises:
+            MutationRefusedError, InvalidFieldsError: nothing was written.
+        """
+        return self.update(by_id_or_hfid(self._branch, self._store.model.kinds[kind_name], data), data)
+
+    def delete(self, kind_name: str, data: Mapping[str, Any]) -> None:
+        """``<Kind>Delete``, with everything that hangs on the object as a component.
+
+        Raises:
+            MutationRefusedError, InvalidFieldsError: nothing was deleted.
+        """
+        delete_node(self._branch, by_id_or_hfid(self._branch, self._store.model.kinds[kind_name], data))
+
+    def update(self, node: Node, data: Mapping[str, Any], *, check_uniqueness: bool = True) -> Node:
+        """Change the fields that ``data`` names; returns the object as the mutation's answer shows it.
+
+        Raises:
+            MutationRefusedError, InvalidFieldsError: nothing was written.
+        """
+        draft = self._draft(node.kind, data, creating=False, current=node)
+        for name, peer_ids in draft.peers.items():
+            end = node.kind.ends[name]
+            check_other_side(self._branch, end, node.peer_ids(end.slot), peer_ids)
+        if check_uniqueness:
+            self._check_update_uniqueness(node, draft)
+        self._commit(node, draft)
+        return _answer_of_update(node, data)
+
+    def _create(self, kind: KindModel, data: Mapping[str, Any], *, upserting: bool) -> Node:
+        node_id = self._new_id(kind, data.get("id"))
+        missing = [(name, f"{name} is mandatory for {kind.name}") for name in kind.mandatory if name not in data]
+        if missing:
+            refuse_fields(kind.name, missing)
+        draft = self._draft(kind, data, creating=True, current=None)
+        self._fill_defaults(kind, draft)
+        at = self._store.now()
+        node = Node(node_id, kind, self._store.next_sequence(), at)
+        node.values = draft.values
+        node.defaults = {name for name, is_default in draft.defaults.items() if is_default}
+        node.changed_at = dict.fromkeys(kind.attributes, at)
+        node.peers = {kind.ends[name].slot: dict.fromkeys(ids, at) for name, ids in draft.peers.items()}
+        self._check_create_uniqueness(node, upserting=upserting)
+        for name, peer_ids in draft.peers.items():
+            check_other_side(self._branch, kind.ends[name], (), peer_ids)
+        self._store.used_ids.add(node_id)
+        self._branch.add(node)
+        return node
+
+    def _new_id(self, kind: KindModel, wanted: str | None) -> str:
+        if not wanted:
+            return self._store.new_id()
+        try:
+            uuid.UUID(wanted)
+        except ValueError:
+            refuse_fields(kind.name, [("id", f"{wanted} is not a valid UUID")])
+        if wanted in self._store.used_ids:
+            refuse_fields(kind.name, [("id", f"{wanted} is already in use")])
+        return wanted
+
+    def _draft(self, kind: KindModel, data: Mapping[str, Any], *, creating: bool, current: Node | None) -> Draft:
+        """Check every named field; several that are wrong are named together."""
+        draft, reasons = Draft(), list[tuple[str, str]]()
+        for name, raw in data.items():
+            if name in _NOT_FIELDS:
+                continue
+            try:
+                end = kind.ends.get(name)
+                if end is None:
+                    _draft_attribute(draft, kind, name, raw, creating=creating, current=current)
+                else:
+                    self._draft_peers(draft, end, raw, creating=creating)
+            except (ValueRefusedError, PeerRefusedError) as exc:
+                reasons.append((name, str(exc)))
+        if reasons:
+            refuse_fields(kind.name, reasons)
+        return draft
+
+    def _draft_peers(self, draft: Draft, end: RelationshipEnd, raw: Any, *, creating: bool) -> None:
+        peer_ids = wanted_peers(self._branch, end, raw)
+        # The server takes an explicit null for a mandatory single peer on a create, and only there.
+        if not (creating and raw is None and not end.many):
+            check_count(end, len(peer_ids))
+        draft.peers[end.name] = peer_ids
+
+    def _fill_defaults(self, kind: KindModel, draft: Draft) -> None:
+        for attribute in kind.attributes.values():
+            if attribute.name not in draft.values:
+                draft.values[attribute.name] = attribute.default
+                draft.defaults[attribute.name] = True
+        namespace = kind.ends.get("ip_namespace")
+        if namespace is not None and namespace.peer == "BuiltinIPNamespace" and not draft.peers.get(namespace.name):
+            draft.peers[namespace.name] = self._default_namespace(namespace)
+
+    def _default_namespace(self, end: RelationshipEnd) -> list[str]:
+        """The namespace that prefixes and addresses fall into when none is named."""
+        found = (ids for peer in end.concrete_peers for ids in self._branch.with_value(peer, "name", "default"))
+        return [node_id for node_id, _ in zip(found, range(1), strict=False)]
+
+    def _commit(self, node: Node, draft: Draft) -> None:
+        at = self._store.now()
+        changed = {name: value for name, value in draft.values.items() if _differs(node.values.get(name), value)}
+        flags = {name for name, is_default in draft.defaults.items() if is_default != (name in node.defaults)}
+        for name in {*changed, *flags}:
+            node.changed_at[name] = at
+            (node.defaults.add if draft.defaults[name] else node.defaults.discard)(name)
+        if changed:
+            self._branch.set_values(node, changed)
+        moved = False
+        for name, peer_ids in draft.peers.items():
+            end = node.kind.ends[name]
+            if set(node.peer_ids(end.slot)) != set(peer_ids):
+                self._branch.set_peers(node, end, peer_ids, at)
+                moved = True
+        if changed or flags or moved:
+            node.updated_at = at
+            self._branch.reindex(node)
+
+    def _check_create_uniqueness(self, node: Node, *, upserting: bool) -> None:
+        violated = [(group, holders) for group in node.kind.groups if (holders := self._holders(node, group))]
+        if not violated:
+            return
+        holder_ids = {holder for _, holders in violated for holder in holders}
+        if upserting and len(holder_ids) == 1 and any(group.is_human_friendly_id for group, _ in violated):
+            (holder,) = holder_ids
+            found = self._branch.nodes.get(holder)
+            if found is None or found.kind is node.kind:
+                raise KeyHeldError(holder, elsewhere=found is None)
+        raise uniqueness_violated(violated[0][0].label)
+
+    def _holders(self, node: Node, group: UniqueGroup) -> list[str]:
+        return key_holders(self._branch, self._store.default_branch, node, group)
+
+    def _check_update_uniqueness(self, node: Node, draft: Draft) -> None:
+        touched = {*draft.values, *draft.peers}
+        groups = [group for group in node.kind.groups if touched & set(group.fields)]
+        if not groups:
+            return
+        trial = Node(node.id, node.kind, 0, "")
+        trial.values = {**node.values, **draft.values}
+        peers = {node.kind.ends[name].slot: dict.fromkeys(ids, "") for name, ids in draft.peers.items()}
+        trial.peers = {**node.peers, **peers}
+        for group in groups:
+            if self._holders(trial, group):
+                raise uniqueness_violated(group.label)
+
+
+def _draft_attribute(
+    draft: Draft, kind: KindModel, name: str, raw: Mapping[str, Any] | None, *, creating: bool, current: Node | None
+) -> None:
+    """``{value}`` sets, ``{is_default: true}`` resets; null or ``{}`` for the whole attribute keeps what is there."""
+    attribute = kind.attributes[name]
+    given = raw or {}
+    if given.get("from_pool") is not None:
+        raise ValueRefusedError(f"The pool requested {given['from_pool']} was not found.")
+    if "value" in given:
+        value = stored_value(attribute, given["value"])
+        if creating and value is None and attribute.default is not None:
+            draft.values[name], draft.defaults[name] = attribute.default, True
+            return
+        unchanged = current is not None and not _differs(current.values.get(name), value)
+        draft.values[name] = value
+        draft.defaults[name] = unchanged and current is not None and name in current.defaults
+    elif given.get("is_default"):
+        draft.values[name], draft.defaults[name] = attribute.default, True
+    elif creating and not attribute.optional:
+        raise ValueRefusedError(f"A value must be provided for {name}")
+
+
+def _differs(left: Any, right: Any) -> bool:
+    """Python's equality, but true is not 1."""
+    return left != right or isinstance(left, bool) is not isinstance(right, bool)
+
+
+def _answer_of_update(node: Node, data: Mapping[str, Any]) -> Node:
+    """The object in memory, as the server answers an update: no times, and only those single peers that were sent."""
+    answer = node.copy()
+    answer.as_written = True
+    answer.updated_at = answer.created_at = None
+    answer.changed_at = dict.fromkeys(answer.changed_at)
+    for end in node.kind.ends.values():
+        if not end.many and end.name not in data:
+            answer.peers.pop(end.slot, None)
+    return answer
