@@ -39,9 +39,9 @@ class SecretFields:
     schema: DestinationSchema | None = None
 
     @classmethod
-    def of(cls, kind: Kind) -> SecretFields:
-        """Secrets of one kind; peers of other kinds go by name."""
-        return cls(DestinationSchema(kinds={kind.kind: kind}))
+    def of(cls, kind: Kind, schema: DestinationSchema | None = None) -> SecretFields:
+        """Secrets of one kind and of its schema; without a schema, peers of other kinds go by name."""
+        return cls(DestinationSchema(kinds={**(schema.kinds if schema is not None else {}), kind.kind: kind}))
 
     def hides(self, kind: str, field: str) -> bool:
         """Whether the value of ``kind.field`` must be replaced by :data:`SENSITIVE`."""

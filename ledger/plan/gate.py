@@ -7,7 +7,7 @@ functions, so that the three never disagree (P63).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ledger.errors import ApplyLedgerError, Finding
 from ledger.plan.collision import CollisionIndex
@@ -57,11 +57,10 @@ def operation_faults(
         kind = require_known_kind(operation, schema)
     except ApplyLedgerError as exc:
         return [exc]
-    checks: tuple[Callable[[PlannedOperation, Kind], None], ...]
     checks = (prove_create_key,) if planning else (check_key_coverage, check_key_values)
     for check in checks:
         try:
-            check(operation, kind)
+            check(operation, kind, schema=schema)
         except ApplyLedgerError as exc:
             faults.append(exc)
     return faults + check_operation_values(operation, kind, schema=schema)

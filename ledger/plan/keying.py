@@ -7,6 +7,8 @@ can be answered before a value is looked at. Both are for creates alone; an upda
 The plan maker, the gate and the write surface all call these two functions, so a create that one of them refuses is
 refused by the others for the same reason (P63).
 
+``schema``, where it is given, only serves to recognise secret fields of peers in the error's text (G12).
+
 A key is the kind's human-friendly id; for a kind without one, a uniqueness constraint that the identity covers (P45).
 The configuration's identifiers play no part (P40).
 """
@@ -19,12 +21,12 @@ from typing import Any
 from ledger.plan.describe import SecretFields, object_text
 from ledger.plan.errors import UnaccountedIdentityComponentError, UnkeyedCreateRefusedError
 from ledger.plan.model import PlannedOperation, RelationshipReference
-from ledger.schema import KeyPath, Kind
+from ledger.schema import DestinationSchema, KeyPath, Kind
 
 Key = tuple[KeyPath, ...]
 
 
-def check_key_coverage(operation: PlannedOperation, kind: Kind) -> None:
+def check_key_coverage(operation: PlannedOperation, kind: Kind, *, schema: DestinationSchema | None = None) -> None:
     """4a: the identity of a create names every part of a key of its kind (P44, P45, P57, P60).
 
     A part that no create can supply (read-only, filled from a pool) is no cover either: the destination makes another
@@ -37,8 +39,7 @@ def check_key_coverage(operation: PlannedOperation, kind: Kind) -> None:
         return
     if not candidate_keys(kind):
         raise _unkeyed(
-            operation,
-            kind,
+            _object(operation, kind, schema),
             expected="a kind with a human-friendly id or a uniqueness constraint",
             found="neither: every write would make one more object",
             next_action=f"leave {kind.kind} out of the mapping, or declare a key for it in the destination's schema",
@@ -47,15 +48,14 @@ def check_key_coverage(operation: PlannedOperation, kind: Kind) -> None:
         return
     wanted = " or ".join(_key_text(key) for key in candidate_keys(kind))
     raise _unkeyed(
-        operation,
-        kind,
+        _object(operation, kind, schema),
         expected=f"an identity that covers {wanted}",
         found="; or ".join(_uncovered_text(operation, kind, key) for key in candidate_keys(kind)),
         next_action="name these fields among the identifiers of the mapping entry and make a new plan",
     )
 
 
-def check_key_values(operation: PlannedOperation, kind: Kind) -> None:
+def check_key_values(operation: PlannedOperation, kind: Kind, *, schema: DestinationSchema | None = None) -> None:
     """4b: every part of the key arrives with a usable value (P46 to P50, P58).
 
     A direct part is read from the payload. A part across a relationship is read from the identity of the peer that
@@ -73,22 +73,22 @@ def check_key_values(operation: PlannedOperation, kind: Kind) -> None:
     if not problems or not all(problems):
         return
     raise UnaccountedIdentityComponentError(
-        checked=f"the key values of {_object(operation, kind)} ({operation.operation_id})",
+        checked=f"the key values of create {_object(operation, kind, schema)}",
         expected=f"a usable value for each part of {' or '.join(_key_text(key) for key in keys)}",
         found="; or ".join(", ".join(group) for group in problems),
         next_action="give the source object these values, or leave it out with a filter, and make a new plan",
     )
 
 
-def prove_create_key(operation: PlannedOperation, kind: Kind) -> None:
+def prove_create_key(operation: PlannedOperation, kind: Kind, *, schema: DestinationSchema | None = None) -> None:
     """Both checks as planning asks them: a create whose key is not proven is refused, whatever the reason (P56).
 
     Raises:
         UnkeyedCreateRefusedError: the key is not covered, or a covered part has no usable value.
     """
-    check_key_coverage(operation, kind)
+    check_key_coverage(operation, kind, schema=schema)
     try:
-        check_key_values(operation, kind)
+        check_key_values(operation, kind, schema=schema)
     except UnaccountedIdentityComponentError as exc:
         raise UnkeyedCreateRefusedError(
             checked=exc.checked, expected=exc.expected, found=exc.found, next_action=exc.next_action
@@ -190,16 +190,12 @@ def _key_text(key: Sequence[KeyPath]) -> str:
     return "(" + ", ".join(path.raw for path in key) + ")"
 
 
-def _object(operation: PlannedOperation, kind: Kind) -> str:
-    return object_text(operation.kind, operation.identity, secrets=SecretFields.of(kind))
+def _object(operation: PlannedOperation, kind: Kind, schema: DestinationSchema | None) -> str:
+    shown = object_text(operation.kind, operation.identity, secrets=SecretFields.of(kind, schema))
+    return f"{shown} ({operation.operation_id})"
 
 
-def _unkeyed(
-    operation: PlannedOperation, kind: Kind, *, expected: str, found: str, next_action: str
-) -> UnkeyedCreateRefusedError:
+def _unkeyed(create: str, *, expected: str, found: str, next_action: str) -> UnkeyedCreateRefusedError:
     return UnkeyedCreateRefusedError(
-        checked=f"the key of create {_object(operation, kind)} ({operation.operation_id})",
-        expected=expected,
-        found=found,
-        next_action=next_action,
+        checked=f"the key of create {create}", expected=expected, found=found, next_action=next_action
     )

@@ -9,18 +9,15 @@ class of its own (P92); optional, it is no fault: the write surface leaves the f
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ledger.errors import ApplyLedgerError
 from ledger.plan.attribute_values import value_faults
-from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.describe import SecretFields, is_reference, object_text, value_text
 from ledger.plan.errors import (
     NullRelationshipValueError,
-    PlanOperationInvalidError,
     SchemaMismatchError,
     SecretValueRefusedError,
 )
@@ -40,17 +37,42 @@ def check_operation_values(
         kind: its kind in the destination's schema.
         schema: the whole schema, to check peers' kinds and identities as well; without it they go unchecked.
     """
-    secrets = list(_secret_faults(operation, kind, schema))
+    subject = _Subject(operation, kind, schema)
+    secrets = list(_secret_faults(subject))
     if operation.action == "delete":
         return secrets
     faults: list[ApplyLedgerError] = list(secrets)
     for name, value in sorted((operation.payload or {}).items()):
-        faults += _payload_faults(operation, kind, name, value)
+        faults += _payload_faults(subject, name, value)
     for reference in operation.relationships or ():
-        faults += _reference_faults(operation, kind, reference, schema)
+        faults += _reference_faults(subject, reference)
     if operation.action == "create":
-        faults += _missing_faults(operation, kind)
+        faults += _missing_faults(subject)
     return faults
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """One operation under check, with what names it in an error."""
+
+    operation: PlannedOperation
+    kind: Kind
+    schema: DestinationSchema | None
+
+    def __str__(self) -> str:
+        secrets = SecretFields.of(self.kind, self.schema)
+        shown = object_text(self.operation.kind, self.operation.identity, secrets=secrets)
+        return f"{self.operation.action} {shown} ({self.operation.operation_id})"
+
+    def where(self, field: str) -> str:
+        """The field, as the ``checked`` of an error."""
+        return f"field {value_text(field)} of {self}"
+
+    def mismatch(self, field: str, expected: str, found: str) -> SchemaMismatchError:
+        """A fault of one field."""
+        return SchemaMismatchError(
+            checked=self.where(field), expected=expected, found=found, next_action=_CORRECT_MAPPING
+        )
 
 
 def require_known_kind(operation: PlannedOperation, schema: DestinationSchema) -> Kind:
@@ -70,30 +92,28 @@ def require_known_kind(operation: PlannedOperation, schema: DestinationSchema) -
     )
 
 
-def _payload_faults(operation: PlannedOperation, kind: Kind, name: str, value: Any) -> list[ApplyLedgerError]:
-    attribute = kind.attributes.get(name)
+def _payload_faults(subject: _Subject, name: str, value: Any) -> list[ApplyLedgerError]:
+    attribute = subject.kind.attributes.get(name)
     if attribute is None:
-        return _not_an_attribute(operation, kind, name, value)
+        return _not_an_attribute(subject, name, value)
     if attribute.is_secret:
         return []
     if attribute.read_only:
-        return [_mismatch(operation, kind, name, "a field that can be written", "a read-only attribute")]
-    return [_mismatch(operation, kind, name, fault.expected, fault.found) for fault in value_faults(attribute, value)]
+        return [subject.mismatch(name, "a field that can be written", "a read-only attribute")]
+    return [subject.mismatch(name, fault.expected, fault.found) for fault in value_faults(attribute, value)]
 
 
-def _not_an_attribute(operation: PlannedOperation, kind: Kind, name: str, value: Any) -> list[ApplyLedgerError]:
-    relationship = kind.relationships.get(name)
+def _not_an_attribute(subject: _Subject, name: str, value: Any) -> list[ApplyLedgerError]:
+    relationship = subject.kind.relationships.get(name)
     if relationship is None:
-        return [
-            _mismatch(operation, kind, name, f"a field of {kind.kind}", f"{name!r}, which the schema does not have")
-        ]
+        return [subject.mismatch(name, f"a field of {subject.kind.kind}", f"{name!r}, which the schema does not have")]
     if value is not None or relationship.cardinality == "many":
-        return [_mismatch(operation, kind, name, "peers of a relationship, under relationships", "a plain value")]
+        return [subject.mismatch(name, "peers of a relationship, under relationships", "a plain value")]
     if relationship.optional:
         return []
     return [
         NullRelationshipValueError(
-            checked=_where(operation, kind, name),
+            checked=subject.where(name),
             expected="exactly one peer: the relationship is mandatory",
             found="null",
             next_action="give the source object this peer, or leave it out with a filter, and make a new plan",
@@ -101,94 +121,67 @@ def _not_an_attribute(operation: PlannedOperation, kind: Kind, name: str, value:
     ]
 
 
-def _reference_faults(
-    operation: PlannedOperation, kind: Kind, reference: RelationshipReference, schema: DestinationSchema | None
-) -> list[ApplyLedgerError]:
+def _reference_faults(subject: _Subject, reference: RelationshipReference) -> list[ApplyLedgerError]:
     name = reference.field
-    relationship = kind.relationships.get(name)
+    relationship = subject.kind.relationships.get(name)
     if relationship is None:
-        found = "an attribute" if name in kind.attributes else f"{name!r}, which the schema does not have"
-        return [_mismatch(operation, kind, name, f"a relationship of {kind.kind}", found)]
-    faults = []
+        found = "an attribute" if name in subject.kind.attributes else f"{name!r}, which the schema does not have"
+        return [subject.mismatch(name, f"a relationship of {subject.kind.kind}", found)]
+    faults: list[ApplyLedgerError] = []
     if relationship.read_only:
-        faults.append(_mismatch(operation, kind, name, "a field that can be written", "a read-only relationship"))
+        faults.append(subject.mismatch(name, "a field that can be written", "a read-only relationship"))
     if reference.cardinality != relationship.cardinality:
-        faults.append(
-            _mismatch(operation, kind, name, f"cardinality {relationship.cardinality}", reference.cardinality)
-        )
-    faults += _count_faults(operation, kind, reference, relationship)
-    if schema is not None:
-        faults += _peer_kind_faults(operation, kind, reference, relationship, schema)
+        faults.append(subject.mismatch(name, f"cardinality {relationship.cardinality}", reference.cardinality))
+    faults += _count_faults(subject, reference, relationship)
+    if subject.schema is not None:
+        faults += _peer_kind_faults(subject, reference, relationship, subject.schema)
     return faults
 
 
 def _count_faults(
-    operation: PlannedOperation, kind: Kind, reference: RelationshipReference, relationship: Relationship
+    subject: _Subject, reference: RelationshipReference, relationship: Relationship
 ) -> list[ApplyLedgerError]:
     faults: list[ApplyLedgerError] = []
-    peers = reference.peers
-    least = max(relationship.min_count, 0 if relationship.optional else 1)
-    if len(peers) < least:
-        faults.append(_mismatch(operation, kind, reference.field, f"at least {least} peers", str(len(peers))))
-    if relationship.max_count and len(peers) > relationship.max_count:
-        most = relationship.max_count
-        faults.append(_mismatch(operation, kind, reference.field, f"at most {most} peers", str(len(peers))))
-    times = Counter(canonical_json_bytes(peer) for peer in peers)
-    repeated = [json.loads(spelling) for spelling, count in times.items() if count > 1]
-    faults += [_repeated_peer(operation, kind, reference, peer) for peer in repeated]
+    found, least, most = len(reference.peers), relationship.min_count, relationship.max_count
+    if found < max(least, 0 if relationship.optional else 1):
+        faults.append(subject.mismatch(reference.field, f"at least {max(least, 1)} peers", str(found)))
+    if most and found > most:
+        faults.append(subject.mismatch(reference.field, f"at most {most} peers", str(found)))
     return faults
 
 
-def _repeated_peer(
-    operation: PlannedOperation, kind: Kind, reference: RelationshipReference, peer: Mapping[str, Any]
-) -> PlanOperationInvalidError:
-    """A set names each peer once; the destination would collapse the repetition, and the review would not be true."""
-    return PlanOperationInvalidError(
-        checked=_where(operation, kind, reference.field),
-        expected="each peer once",
-        found=f"{object_text(reference.peer_kind, peer)} more than once",
-        next_action="remove the repetition where the plan is made",
-    )
-
-
 def _peer_kind_faults(
-    operation: PlannedOperation,
-    kind: Kind,
-    reference: RelationshipReference,
-    relationship: Relationship,
-    schema: DestinationSchema,
+    subject: _Subject, reference: RelationshipReference, relationship: Relationship, schema: DestinationSchema
 ) -> list[ApplyLedgerError]:
     peer = schema.node(reference.peer_kind)
     if peer is None:
         found = f"{reference.peer_kind!r}, which is not one in the schema"
-        return [_mismatch(operation, kind, reference.field, "a concrete kind of peer", found)]
+        return [subject.mismatch(reference.field, "a concrete kind of peer", found)]
     # A stored schema document may leave out the generics of the core; then any known kind may stand there.
     if relationship.peer not in schema.kinds or reference.peer_kind in schema.concrete_kinds(relationship.peer):
         return []
-    return [
-        _mismatch(operation, kind, reference.field, f"peers of kind {relationship.peer}", repr(reference.peer_kind))
-    ]
+    return [subject.mismatch(reference.field, f"peers of kind {relationship.peer}", repr(reference.peer_kind))]
 
 
-def _missing_faults(operation: PlannedOperation, kind: Kind) -> Iterator[ApplyLedgerError]:
+def _missing_faults(subject: _Subject) -> Iterator[ApplyLedgerError]:
+    operation, kind = subject.operation, subject.kind
     payload = operation.payload or {}
     given = {reference.field for reference in operation.relationships or ()} | set(payload)
     for attribute in kind.attributes.values():
         if _mandatory(attribute) and attribute.name not in given:
-            yield _mismatch(operation, kind, attribute.name, "a value: the attribute is mandatory", "none")
+            yield subject.mismatch(attribute.name, "a value: the attribute is mandatory", "none")
     for relationship in kind.relationships.values():
         if not relationship.optional and not relationship.read_only and relationship.name not in given:
-            yield _mismatch(operation, kind, relationship.name, "a peer: the relationship is mandatory", "none")
+            yield subject.mismatch(relationship.name, "a peer: the relationship is mandatory", "none")
 
 
 def _mandatory(attribute: Attribute) -> bool:
     return not attribute.optional and not attribute.read_only and attribute.default is None
 
 
-def _secret_faults(
-    operation: PlannedOperation, kind: Kind, schema: DestinationSchema | None
-) -> Iterator[ApplyLedgerError]:
+def _secret_faults(subject: _Subject) -> Iterator[ApplyLedgerError]:
     """Fields of Password kinds, wherever a plan line could hold their value: payload, identity, peers (G12)."""
+    operation, kind, schema = subject.operation, subject.kind, subject.schema
     named = sorted({*(operation.payload or {}), *operation.identity})
     places = {f"{kind.kind}.{name}" for name in named if _is_secret(kind, name)}
     if schema is not None:
@@ -199,7 +192,7 @@ def _secret_faults(
                 places |= _secret_peer_fields({"identity": peer, "peer_kind": reference.peer_kind}, schema)
     for place in sorted(places):
         yield SecretValueRefusedError(
-            checked=f"{operation.action} {_object(operation, kind)} ({operation.operation_id})",
+            checked=str(subject),
             expected="no value of a Password kind: plans are stored and shown",
             found=f"a value for {place} (not shown)",
             next_action="take the field out of the mapping; set passwords at the destination",
@@ -219,17 +212,3 @@ def _secret_peer_fields(value: Any, schema: DestinationSchema) -> set[str]:
     found = schema.kinds.get(value["peer_kind"])
     own = {f"{found.kind}.{name}" for name in value["identity"] if _is_secret(found, name)} if found else set()
     return own | {place for item in value["identity"].values() for place in _secret_peer_fields(item, schema)}
-
-
-def _mismatch(operation: PlannedOperation, kind: Kind, field: str, expected: str, found: str) -> ApplyLedgerError:
-    return SchemaMismatchError(
-        checked=_where(operation, kind, field), expected=expected, found=found, next_action=_CORRECT_MAPPING
-    )
-
-
-def _where(operation: PlannedOperation, kind: Kind, field: str) -> str:
-    return f"field {value_text(field)} of {operation.action} {_object(operation, kind)} ({operation.operation_id})"
-
-
-def _object(operation: PlannedOperation, kind: Kind) -> str:
-    return object_text(operation.kind, operation.identity, secrets=SecretFields.of(kind))
