@@ -72,8 +72,8 @@ insert into ledger.event_kind (kind, by_writer, by_control) values
 -- One hot row for each binding. The low fillfactor leaves room for HOT updates: no indexed column ever changes.
 create table ledger.binding (
     id bigint generated always as identity primary key,
-    url text collate "C" not null check (url <> ''),
-    branch text collate "C" not null check (branch <> ''),
+    url text collate "C" not null check (pg_catalog.octet_length(url) between 1 and 2000),
+    branch text collate "C" not null check (pg_catalog.octet_length(branch) between 1 and 255),
     registered_at timestamptz not null default pg_catalog.clock_timestamp(),
     head_position bigint not null default 0 check (head_position >= 0),
     head_hash bytea not null default pg_catalog.decode(pg_catalog.repeat('00', 32), 'hex')
@@ -102,8 +102,8 @@ create table ledger.event (
     event_id uuid not null,
     kind text collate "C" not null check (kind ~ '^[a-z]+\.[a-z]+$'),
     schema_version integer not null check (schema_version > 0),
-    run_id text collate "C",
-    operation_id text collate "C",
+    run_id text collate "C" check (pg_catalog.octet_length(run_id) between 1 and 128),
+    operation_id text collate "C" check (pg_catalog.octet_length(operation_id) between 1 and 128),
     ordinal bigint check (ordinal >= 0),
     attempt integer check (attempt > 0),
     writer_epoch bigint check (writer_epoch > 0),

@@ -73,11 +73,13 @@ end
 $$;
 
 -- Known ids: the positions and the hash of the first time, or an alarm. NULL where none of the ids is known.
+-- One index look-up for each id, whatever the planner believes: "offset 0" and enable_seqscan keep it from choosing a
+-- scan while the table is small and has no statistics, and from keeping that plan for the life of the session.
 create function ledger.find_repeat(
     p_binding_id bigint, p_event_ids uuid[], p_kinds text[], p_schema_versions integer[], p_run_ids text[],
     p_operation_ids text[], p_ordinals bigint[], p_attempts integer[], p_bodies text[],
     out first_position bigint, out last_position bigint, out head_hash bytea)
-language plpgsql set search_path = pg_catalog, pg_temp
+language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off
 as $$
 declare
     v_same bigint;
@@ -93,7 +95,8 @@ begin
     from unnest(p_event_ids, p_kinds, p_schema_versions, p_run_ids, p_operation_ids, p_ordinals, p_attempts, p_bodies)
         with ordinality
         as n (event_id, kind, schema_version, run_id, operation_id, ordinal, attempt, body, place)
-    join ledger.event e on e.binding_id = p_binding_id and e.event_id = n.event_id;
+    cross join lateral (select * from ledger.event e
+                        where e.binding_id = p_binding_id and e.event_id = n.event_id offset 0) e;
     if v_known = 0 then
         return;
     end if;

@@ -7,7 +7,7 @@
 --
 -- A plan is stored in one transaction: open_plan_v1, add_plan_lines_v1 and add_plan_coverage_v1 as often as needed,
 -- seal_plan_v1. Between them nobody else sees it; a plan is there whole or not at all. A plan that was never sealed
--- cannot be committed: the deferred key of plan_seal refuses.
+-- cannot stay: at the commit the deferred key of plan_seal refuses.
 --
 -- object_key is sha256 over the canonical bytes of kind and identity. With it "who else wrote these objects" is a
 -- matter of look-ups: key -> lines of plans -> runs with that plan -> their event of that operation.

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import asyncpg
 
+from ledger.errors import ConfigurationError
 from ledger.store.errors import NewerDatabaseError, NotMigratedError, StoreError, UnsafeServerError
 from ledger.store.sql_files import migrations, query
 from ledger.store.sqlstates import DRIVER_ERRORS, translated
@@ -22,6 +24,7 @@ class Limits:
     the statement had committed.
     """
 
+    open: float = 5.0
     connect: float = 10.0
     acquire: float = 10.0
     lock: float = 10.0
@@ -48,9 +51,32 @@ async def connect(dsn: str, *, application_name: str, limits: Limits) -> Any:
         raise translated(exc, doing="the connection to the ledger's database") from exc
 
 
+def checked_dsn(dsn: str) -> str:
+    """The DSN, where it can be one. The driver's own errors would quote parts of it, perhaps the password (G12).
+
+    Raises:
+        ConfigurationError: not a ``postgresql://`` URI.
+    """
+    try:
+        parts = urlsplit(dsn)
+        usable = parts.scheme in {"postgresql", "postgres"} and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigurationError(
+            checked="the DSN of the ledger's database",
+            expected="postgresql://user:password@host:port/database, with reserved characters percent-encoded",
+            found="something else (not shown: it may hold a password)",
+            next_action="correct APPLY_LEDGER_DSN or APPLY_LEDGER_ADMIN_DSN",
+        )
+    return dsn
+
+
 async def open_connection(dsn: str, *, application_name: str, limits: Limits) -> Any:
     """Open one connection; raises the driver's own errors, for callers that ask again."""
-    return await asyncpg.connect(dsn, timeout=limits.connect, server_settings=server_settings(application_name, limits))
+    return await asyncpg.connect(
+        checked_dsn(dsn), timeout=limits.connect, server_settings=server_settings(application_name, limits)
+    )
 
 
 def server_settings(application_name: str, limits: Limits) -> dict[str, str]:
@@ -61,6 +87,9 @@ def server_settings(application_name: str, limits: Limits) -> dict[str, str]:
         "search_path": "pg_catalog, pg_temp",
         "timezone": "UTC",
         "synchronous_commit": "on",
+        # Every query of ours is a look-up in an index. A young database has no statistics, and a scan that was cheap
+        # while it was empty would be kept as long as the prepared statement lives.
+        "enable_seqscan": "off",
         "statement_timeout": _milliseconds(limits.statement),
         "lock_timeout": _milliseconds(limits.lock),
         "idle_in_transaction_session_timeout": _milliseconds(limits.idle_in_transaction),

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from ledger.store.connect import Limits, check_server, server_settings
+from ledger.store.connect import Limits, check_server, checked_dsn, server_settings
 from ledger.store.sql_files import query
 from ledger.store.sqlstates import DRIVER_ERRORS, is_transient, translated
 
@@ -70,7 +70,7 @@ class Session:
                 as they say.
         """
         pool = asyncpg.create_pool(
-            dsn,
+            checked_dsn(dsn),
             min_size=0,
             max_size=connections,
             timeout=limits.connect,
@@ -79,16 +79,16 @@ class Session:
         )
         with store_errors("the connection to the ledger's database"):
             await pool
-        session = cls(pool, limits, ask_again_for)
         try:
-            await session.run(
+            # Somebody waits in front of this: a server that is away is told soon, not after all of ask_again_for.
+            await cls(pool, limits, min(ask_again_for, limits.open)).run(
                 lambda connection: check_server(connection, allow_unsafe_fsync=allow_unsafe_fsync),
                 doing="the connection to the ledger's database",
             )
         except BaseException:  # whatever it was, the pool must not stay open
             pool.terminate()
             raise
-        return session
+        return cls(pool, limits, ask_again_for)
 
     async def close(self) -> None:
         """Close the pool; after a few seconds without asking for the connections back."""

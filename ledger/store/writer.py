@@ -79,7 +79,7 @@ class WriterStore:
             allow_unsafe_fsync=allow_unsafe_fsync,
         )
         with store_errors("the connection to the ledger's database"):
-            await asking_again(ask_again_for)(store._connected)
+            await asking_again(min(ask_again_for, store._limits.open))(store._connected)
         return store
 
     async def close(self) -> None:

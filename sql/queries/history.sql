@@ -1,37 +1,66 @@
+-- Who wrote which object. The shape of these queries is fixed on purpose: each "lateral (... offset 0)" or "limit 1" is
+-- one look-up in one index, whatever the planner believes. A young database has no statistics, and with the same joins
+-- written flat the planner then read all events of a run for each line: minutes instead of milliseconds.
+
 -- name: foreign_writes
 -- Which of these objects ($4) other sources than $2 wrote on binding $1 after position $3.
--- Runs first (few), then one look-up for each of their plans' lines of these objects, then one for its event.
 with foreign_run as materialized (
     select i.run_id, i.plan_checksum, i.source
     from ledger.inbox i
+    cross join lateral (
+        select e.position from ledger.event e
+        where e.binding_id = $1 and e.run_id = i.run_id and e.kind = 'operation.applied' and e.position > $3
+        order by e.position desc limit 1
+    ) last
     where i.binding_id = $1 and i.kind = 'commit' and i.source <> $2
-      and exists (select from ledger.event e
-                  where e.binding_id = $1 and e.run_id = i.run_id and e.kind = 'operation.applied'
-                    and e.position > $3)
 )
-select o.object_key, r.source, r.run_id, e.position, o.operation_id, o.line
+select k.object_key, r.source, r.run_id, e.position, o.operation_id, o.line
 from foreign_run r
-join ledger.plan_operation o on o.plan_checksum = r.plan_checksum and o.object_key = any ($4::bytea[])
-join ledger.event e on e.binding_id = $1 and e.run_id = r.run_id and e.operation_id = o.operation_id
-                   and e.kind = 'operation.applied' and e.position > $3
+cross join unnest($4::bytea[]) k (object_key)
+cross join lateral (
+    select o.operation_id, o.line from ledger.plan_operation o
+    where o.object_key = k.object_key and o.plan_checksum = r.plan_checksum offset 0
+) o
+cross join lateral (
+    select e.position, e.kind from ledger.event e
+    where e.binding_id = $1 and e.run_id = r.run_id and e.operation_id = o.operation_id
+      and e.kind in ('operation.applied', 'operation.skipped') offset 0
+) e
+where e.kind = 'operation.applied' and e.position > $3
 order by e.position;
 
 -- name: last_writers
 -- Who wrote each of these objects ($2) last on binding $1, whatever the source.
-select distinct on (o.object_key) o.object_key, i.source, i.run_id, e.position
-from ledger.plan_operation o
-join ledger.inbox i on i.binding_id = $1 and i.kind = 'commit' and i.plan_checksum = o.plan_checksum
-join ledger.event e on e.binding_id = $1 and e.run_id = i.run_id and e.operation_id = o.operation_id
-                   and e.kind = 'operation.applied'
-where o.object_key = any ($2::bytea[])
-order by o.object_key, e.position desc;
+select distinct on (k.object_key) k.object_key, i.source, i.run_id, e.position
+from unnest($2::bytea[]) k (object_key)
+cross join lateral (
+    select o.operation_id, o.plan_checksum from ledger.plan_operation o
+    where o.object_key = k.object_key offset 0
+) o
+cross join lateral (
+    select i.run_id, i.source from ledger.inbox i
+    where i.plan_checksum = o.plan_checksum and i.kind = 'commit' and i.binding_id = $1 offset 0
+) i
+cross join lateral (
+    select e.position, e.kind from ledger.event e
+    where e.binding_id = $1 and e.run_id = i.run_id and e.operation_id = o.operation_id
+      and e.kind in ('operation.applied', 'operation.skipped') offset 0
+) e
+where e.kind = 'operation.applied'
+order by k.object_key, e.position desc;
 
 -- name: all_last_writers
 -- The same for every object that was ever written on binding $1.
 select distinct on (o.object_key) o.object_key, i.source, i.run_id, e.position
 from ledger.inbox i
-join ledger.event e on e.binding_id = $1 and e.run_id = i.run_id and e.kind = 'operation.applied'
-join ledger.plan_operation o on o.plan_checksum = i.plan_checksum and o.ordinal = e.ordinal
+cross join lateral (
+    select e.position, e.ordinal from ledger.event e
+    where e.binding_id = $1 and e.run_id = i.run_id and e.kind = 'operation.applied' offset 0
+) e
+cross join lateral (
+    select o.object_key from ledger.plan_operation o
+    where o.plan_checksum = i.plan_checksum and o.ordinal = e.ordinal offset 0
+) o
 where i.binding_id = $1 and i.kind = 'commit'
 order by o.object_key, e.position desc;
 
