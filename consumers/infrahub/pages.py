@@ -31,7 +31,8 @@ def page_text(kind: str, attributes: tuple[str, ...], one: tuple[str, ...], many
         *(f"{name} {{ {_POINTER} }}" for name in one),
         *(f"{name} {{ count edges {{ {_POINTER} }} }}" for name in many),
     ]
-    page = f"{kind}(offset: $offset, limit: $limit) {{ count edges {{ node {{ {' '.join(fields)} }} }} }}"
+    by_id = "order: { disable: true }"  # the server then orders by id alone
+    page = f"{kind}(offset: $offset, limit: $limit, {by_id}) {{ count edges {{ node {{ {' '.join(fields)} }} }} }}"
     return f"query Page($offset: Int!, $limit: Int!) {{ {page} }}"
 
 

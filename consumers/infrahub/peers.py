@@ -95,7 +95,7 @@ class InfrahubPeerResolver:
         try:
             data = await self._gateway.execute(query, lookup_variables(conditions))
         except FailedExchange as failed:
-            raise self._lookup_failed(peer, failed) from failed
+            raise self._lookup_failed(peer, failed) from None  # foreign text is not masked
         hits = read_hits(data, kind, conditions)
         if hits is None:
             raise peer.not_found("the destination answered without a list of objects", _CREATE)

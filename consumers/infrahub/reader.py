@@ -1,8 +1,8 @@
 """Reads a branch completely, page by page, and notices when it did not (FF01).
 
-Pages come by offset, in the server's own order. While objects change, one can appear twice and another not at all, so
-three things are checked: each page after the first begins with the last object of the page before, no id comes twice,
-and the number of objects is the count that every page names.
+Pages come by offset, in the order of ids, which no change of a value can move. While objects come and go, one can
+appear twice and another not at all, so three things are checked: each page after the first begins with the last object
+of the page before, no id comes twice, and the number of objects is the count that every page names.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class InfrahubReader:
         return count
 
     async def read(self, kind: str, fields: FieldSelection) -> AsyncIterator[ObservedObject]:
-        """All objects of a kind with the named fields, in the order of the destination.
+        """All objects of a kind with the named fields, in the order of their ids.
 
         Raises:
             IncompleteExtractionError: pages overlapped or missed objects, or a list of peers is not complete.
@@ -154,7 +154,9 @@ class InfrahubReader:
             return await self._gateway.execute(query, variables)
         except FailedExchange as failed:
             row = classify(observe(failed.exchange, read_answer(failed.exchange), None))
-            raise self._unread(kind, self._gateway.describe(failed.exchange), row.next_action) from failed
+            raise self._unread(
+                kind, self._gateway.describe(failed.exchange), row.next_action
+            ) from None  # foreign text is not masked
 
     def _unread(self, kind: str, found: str, next_action: str) -> DestinationReadError:
         return DestinationReadError(

@@ -28,7 +28,9 @@ async def fetch_schema(gateway: InfrahubGateway) -> DestinationSchema:
     except FailedExchange as failed:
         answer = read_answer(failed.exchange)
         row = classify(observe(failed.exchange, answer, None))
-        raise _unread(gateway, gateway.describe(failed.exchange), row.next_action) from failed
+        raise _unread(
+            gateway, gateway.describe(failed.exchange), row.next_action
+        ) from None  # foreign text is not masked
     except (Error, ValidationError, KeyError, TypeError) as exc:
         # The SDK checks little of what the server sends: an odd document ends in any of these.
         raise _unread(gateway, f"a document that infrahub-sdk cannot read ({type(exc).__name__})", _VERSION) from exc

@@ -22,6 +22,7 @@ from consumers.infrahub.answers import Shape, read_answer
 from consumers.infrahub.exchange import Event, Exchange, FailedExchange, event_of
 from consumers.infrahub.settings import InfrahubSettings
 from ledger.destination import DispatchGuard
+from ledger.errors import ConfigurationError
 
 KEEPALIVE_SECONDS = 1.5
 """Below the two seconds after which the server's own HTTP layer drops an idle connection."""
@@ -167,7 +168,15 @@ def _encode(payload: dict[str, Any]) -> bytes:
 def _tls_context(settings: InfrahubSettings) -> ssl.SSLContext:
     if not settings.url.lower().startswith("https:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # never used, and cheap; httpx would load all authorities
-    context = ssl.create_default_context(cafile=settings.ca_file)
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_file)
+    except OSError as exc:  # ssl.SSLError is one
+        raise ConfigurationError(
+            checked=f"the file of authorities for {settings.binding}",
+            expected="a readable file of PEM certificates",
+            found=f"{settings.ca_file}: {exc.strerror or exc}",
+            next_action="correct ca_file in the destination's settings",
+        ) from exc
     if not settings.verify_tls:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -145,8 +145,8 @@ class InfrahubWriteSurface(PlannedWriteDestination):
         query = f"query OwnId($ids: [ID!]!) {{ {kind.kind}(ids: $ids) {{ edges {{ node {{ id }} }} }} }}"
         try:
             data = await self._gateway.execute(query, {"ids": [own_id]})
-        except FailedExchange as failed:
-            raise failure.unknown() from failed
+        except FailedExchange:
+            raise failure.unknown() from None  # foreign text is not masked
         found = data.get(kind.kind)
         edges = found.get("edges") if isinstance(found, dict) else None
         return isinstance(edges, list) and edges == [{"node": {"id": own_id}}]

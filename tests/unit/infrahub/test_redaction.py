@@ -1,0 +1,92 @@
+"""Foreign text before it is stored: masked, then escaped, then cut."""
+
+from __future__ import annotations
+
+import traceback
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consumers.infrahub.redaction import MASK, Redactor
+from ledger.destination import OutcomeUnknownError
+from tests.support.operations import create
+from tests.support.scripted_infrahub import TOKEN, Answer, ScriptedInfrahub, error, graphql, open_surface, refused, text
+
+pytestmark = pytest.mark.rules("G12")
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        f"the header was X-INFRAHUB-KEY: {TOKEN}",
+        f"{{'X-INFRAHUB-KEY': '{TOKEN}'}}",
+        "X-INFRAHUB-KEY: other-pa55word",
+        '{"x-infrahub-key": "other-pa55word"}',
+        "Authorization: Bearer other-pa55word",
+        "authorization=Basic dXNlcjpvdGhlci1wYTU1d29yZA==",
+        "Cookie: access_token=other-pa55word; x=y",
+        "see https://user:other-pa55word@infrahub.test/x",
+        "see https://other-pa55word@infrahub.test",
+        "GET /api?token=other-pa55word&branch=main",
+        "GET /api?branch=main&api_key=other-pa55word",
+        "password=other-pa55word",
+    ],
+)
+def test_g12_nothing_of_a_credential_is_left(leak: str) -> None:
+    shown = Redactor([TOKEN]).text(leak)
+    assert TOKEN not in shown
+    assert "other-pa55word" not in shown
+    assert "dXNlcjpvdGhlci1wYTU1d29yZA" not in shown
+    assert MASK in shown
+
+
+def test_g12_a_percent_encoded_secret_is_masked_too() -> None:
+    assert Redactor(["a/b+c=="]).text("https://x.test/a%2Fb%2Bc%3D%3D/y") == f"https://x.test/{MASK}/y"
+
+
+@given(before=st.integers(0, 60), limit=st.integers(1, 80))
+def test_g12_a_secret_across_the_cut_leaves_no_half(before: int, limit: int) -> None:
+    shown = Redactor([TOKEN]).text("x" * before + TOKEN + "y" * 50, limit=limit)
+    assert not any(TOKEN[start : start + 6] in shown for start in range(len(TOKEN) - 5))
+
+
+@given(st.text(st.characters(codec=None), max_size=60))
+def test_recorded_text_can_always_be_stored(words: str) -> None:
+    shown = Redactor([TOKEN]).text(words)
+    assert "\x00" not in shown
+    shown.encode("utf-8")
+
+
+def test_ordinary_words_stay_as_they_are() -> None:
+    words = "Violates uniqueness constraint 'name' at LabSite: keys=3, token ring, Réseaux ‐ 8‑Port\nsecond line"
+    assert Redactor([TOKEN]).text(words) == words
+
+
+def test_a_cut_says_how_much_there_was() -> None:
+    assert Redactor().text("abcdef", limit=3) == "abc… (6 characters)"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        refused("LabSiteUpsert", error(f"echo {TOKEN} \x00 \ud800", field_name="x", code="Z", http_status=422)),
+        graphql({"errors": [f"echo {TOKEN}"]}, 403),
+        text(f"<html>{TOKEN}</html>", 502),
+        httpx.ReadError(f"reset while sending {TOKEN}"),
+    ],
+    ids=["graphql", "rest", "page", "fault"],
+)
+async def test_g12_an_error_of_a_write_holds_no_token(answer: Answer) -> None:
+    server = ScriptedInfrahub()
+    server.will_answer(answer)
+    async with open_surface(server) as surface:
+        with pytest.raises(OutcomeUnknownError) as caught:
+            await surface.apply_planned_operation(
+                operation=create("LabSite", {"name": "a"}, {"name": "a"}), peers=surface.new_peer_resolver()
+            )
+    words = f"{caught.value.findings} {''.join(traceback.format_exception(caught.value))}"
+    assert TOKEN not in words
+    words.encode("utf-8")
+    assert "\x00" not in words
