@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -18,13 +18,6 @@ SUMMARY_KEYS = (
     "failed_operation_wrote",
     "may_have_partially_written",
 )
-_STATES: Mapping[str, str] = {
-    "run.applied": "applied",
-    "run.stopped": "stopped",
-    "run.failed": "failed",
-    "run.interrupted": "interrupted",
-    "plan.refused": "refused",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +35,17 @@ class RunSummary:
     @property
     def state(self) -> str:
         """The run's last terminal event: applied, stopped, failed, interrupted, refused; ``open`` without one."""
-        return _STATES[self.run.ends[-1].kind] if self.run.ends else "open"
+        return self.run.state
 
     @property
     def is_running(self) -> bool:
         """Whether it was started or resumed and has not ended since."""
-        return bool(self.run.starts) and (
-            not self.run.ends or self.run.ends[-1].position < self.run.starts[-1].position
-        )
+        return self.run.is_running
 
     @property
     def planned(self) -> int | None:
         """How many operations the plan has; unknown where no commit was recorded."""
-        return self.run.commitment.operations_count if self.run.commitment else None
+        return self.run.planned
 
     @property
     def applied_operations(self) -> list[str]:
@@ -145,6 +136,23 @@ class RunSummary:
     def _failure(self) -> OperationState | None:
         failures = [operation for operation in self.operations if operation.success is None]
         return failures[-1] if failures else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunOverview:
+    """One line of a list of runs: the run's document and how many operations have which outcome."""
+
+    run: RunState
+    applied: int
+    skipped: int
+    failed: int
+    unknown: int
+
+    @property
+    def not_attempted(self) -> int | None:
+        """How many operations of the plan have no outcome."""
+        done = self.applied + self.skipped + self.failed + self.unknown
+        return None if self.run.planned is None else max(0, self.run.planned - done)
 
 
 def summarise(run: RunState, operations: Iterable[OperationState]) -> RunSummary:

@@ -30,6 +30,13 @@ _OUTCOMES: Mapping[str, Outcome] = {
     "operation.failed": "failed",
     "operation.unknown": "unknown",
 }
+_STATES: Mapping[str, str] = {
+    "run.applied": "applied",
+    "run.stopped": "stopped",
+    "run.failed": "failed",
+    "run.interrupted": "interrupted",
+    "plan.refused": "refused",
+}
 SUCCESSES: frozenset[Outcome] = frozenset({"applied", "skipped"})
 
 
@@ -76,6 +83,27 @@ class RunState(State):
     overlaps: tuple[Overlap, ...] = ()
     overlaps_total: int = 0
     unrecognised: int = 0
+
+    @property
+    def state(self) -> str:
+        """The run's last terminal event: applied, stopped, failed, interrupted, refused; ``open`` without one."""
+        return _STATES[self.ends[-1].kind] if self.ends else "open"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started or resumed and has not ended since."""
+        return bool(self.starts) and (not self.ends or self.ends[-1].position < self.starts[-1].position)
+
+    @property
+    def planned(self) -> int | None:
+        """How many operations the plan has; unknown where no commit was recorded."""
+        return self.commitment.operations_count if self.commitment else None
+
+    @property
+    def first_position(self) -> int:
+        """Where the run first shows in the log."""
+        marks = [mark.position for mark in (*self.starts[:1], *self.ends[:1])]
+        return min([self.commitment.position] if self.commitment else marks or [self.position])
 
 
 class Attempt(_Part):
