@@ -1,0 +1,100 @@
+"""Refusals of the plan maker. All of them are raised before anything is written to a destination."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ledger.errors import ApplyLedgerError, ConfigurationError, RefusalGroup
+from ledger.exit_codes import ExitCode
+
+
+class UnsupportedConfigurationKeyError(ConfigurationError):
+    """A key of the infrahub-sync format whose meaning we do not implement; ignoring it would change the result."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
+
+
+class ConfigurationRefusedError(RefusalGroup):
+    """A configuration file has several faults; all are listed."""
+
+
+class MappingRefusedError(RefusalGroup):
+    """The mapping names kinds or fields that the destination's schema does not have or does not let anybody write."""
+
+
+class PlanRefusedError(RefusalGroup):
+    """Rows that cannot be planned; all are listed (G11). ``--continue-on-error`` leaves them out instead."""
+
+
+class PlanningError(ApplyLedgerError):
+    """Base of what can be wrong with one source row or one object of a plan."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
+
+
+class FilterEvaluationError(PlanningError):
+    """A filter of the mapping has no answer for a row, such as a comparison with a missing number."""
+
+
+class TransformEvaluationError(PlanningError):
+    """A transform of the mapping failed for a row."""
+
+
+class RowShapeError(PlanningError):
+    """A row does not have the shape that the mapping needs, such as an object where a dotted path goes on."""
+
+
+class NamelessObjectError(PlanningError):
+    """A row lacks a part of its identity: absent, null or blank."""
+
+
+class UnresolvedReferenceError(PlanningError):
+    """A reference of a row resolves to no object of the source, or to several (A50)."""
+
+
+class MixedPeerKindsError(PlanningError):
+    """One relationship of one object has peers of several kinds, which an operation cannot record."""
+
+
+class IdentityCycleError(PlanningError):
+    """The identity of an object needs its own identity."""
+
+
+class MandatoryCycleError(PlanningError):
+    """Creates wait for one another through references that cannot be left out (design 4.4)."""
+
+
+class AmbiguousDestinationObjectError(PlanningError):
+    """Several objects at the destination answer to one identity, so an update could mean either."""
+
+
+class PeerLeftOutError(PlanningError):
+    """A row refers to an object that was left out of this plan and is not at the destination."""
+
+
+class RowCountDropError(PlanningError):
+    """A kind has fewer than half the rows of the last applied plan of this source (FF02)."""
+
+
+class SourceUnreadableError(PlanningError):
+    """An endpoint of the source is missing, or its bytes are not what its format promises."""
+
+
+class SyncBusyError(ApplyLedgerError):
+    """Another process plans for the same sync name and holds its lock (C2)."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class RunDirectoryError(ApplyLedgerError):
+    """A run directory cannot be used: its name, its place, or its ``run.json``."""
+
+
+class ConfigurationChangedError(PlanningError):
+    """The configuration is not the one that the saved plan was made from (A60, C22)."""
+
+
+class UnexpectedChecksumError(PlanningError):
+    """The plan on disk is not the plan that was reviewed."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.STALE

@@ -1,0 +1,49 @@
+"""The row-count guard: a short answer of a source must not look like mass removal (FF02, design 4.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ledger.errors import Finding
+from producers.errors import PlanRefusedError, RowCountDropError
+
+MINIMUM_SHARE = 0.5
+"""A kind with less than this share of its last applied rows blocks the plan."""
+
+
+def require_no_rowcount_drop(rows: Mapping[str, int], baseline: Mapping[str, int] | None) -> None:
+    """Compare the selected rows with those of the last applied plan of this source.
+
+    Args:
+        rows: selected rows per mapped kind; a kind that is not mapped any more is no subject.
+        baseline: rows per kind of the last applied plan, or None where there is none.
+
+    Raises:
+        PlanRefusedError: names every kind below half of its baseline (``--allow-rowcount-drop`` overrides, C55).
+    """
+    findings = [
+        _finding(kind, rows[kind], before)
+        for kind, before in sorted((baseline or {}).items())
+        if kind in rows and rows[kind] < before * MINIMUM_SHARE
+    ]
+    if findings:
+        raise PlanRefusedError(
+            checked="the row counts of the source against the last applied plan",
+            findings=findings,
+            next_action="check the source; plan with --allow-rowcount-drop when it has really shrunk",
+        )
+
+
+def _finding(kind: str, now: int, before: int) -> Finding:
+    return Finding(
+        name=RowCountDropError.__name__,
+        checked=f"the rows of {kind}",
+        expected=f"at least half of {before}",
+        found=str(now),
+        next_action="find out whether the source answered completely",
+    )
+
+
+def rowcounts_of_snapshots(paths_and_rows: Mapping[str, int]) -> dict[str, int]:
+    """Row counts per kind from a manifest's ``source_snapshot`` (path to rows): the baseline for the next plan."""
+    return {path.rpartition("/")[2].removesuffix(".parquet"): rows for path, rows in paths_and_rows.items()}

@@ -1,0 +1,106 @@
+"""The objects of both sides while a plan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ledger.destination import PeerPointer
+from ledger.errors import ApplyLedgerError
+from ledger.plan.canonical import Identity, canonical_json_bytes
+from ledger.plan.describe import object_text
+from producers.mapping import EntryPlan
+from producers.references import PeerToken
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A peer by kind and identity, the form in which a plan records it (A47)."""
+
+    kind: str
+    identity: Identity
+
+    def pair(self) -> dict[str, Any]:
+        """The nested ``{identity, peer_kind}`` that stands in an identity."""
+        return {"identity": self.identity, "peer_kind": self.kind}
+
+    @property
+    def sort_key(self) -> bytes:
+        """What peer lists are sorted by: the canonical bytes of the identity (A21)."""
+        return canonical_json_bytes(self.identity)
+
+
+@dataclass(slots=True)
+class SourceRecord:
+    """One source row selected by one mapping entry.
+
+    ``values`` holds attributes in normal form, ``tokens`` references as the row gives them; a field that the row does
+    not have is in neither (design 4.5). ``identity`` and ``peers`` are filled when references are resolved.
+    """
+
+    entry: EntryPlan
+    row: int
+    local_id: str | None
+    values: dict[str, Any] = field(default_factory=dict)
+    tokens: dict[str, tuple[PeerToken, ...]] = field(default_factory=dict)
+    identity: Identity | None = None
+    identity_text: str = ""
+    unidentifiable: bool = False
+    peers: dict[str, tuple[Peer, ...]] = field(default_factory=dict)
+    referred: list[tuple[str, SourceRecord]] = field(default_factory=list)
+    faults: list[ApplyLedgerError] = field(default_factory=list)
+    faulted: set[str] = field(default_factory=set)
+    left_out: str = ""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether no operation is planned for the record, for a fault of its own or because of another record."""
+        return bool(self.faults or self.left_out)
+
+    @property
+    def reason(self) -> str:
+        """Why the record is left out (H19)."""
+        return "; ".join(str(finding) for fault in self.faults for finding in fault.findings) or self.left_out
+
+    @property
+    def kind(self) -> str:
+        """The destination kind."""
+        return self.entry.kind
+
+    @property
+    def label(self) -> str:
+        """How a refusal names the record: kind, identity where it is known, and the row."""
+        place = f"{self.entry.endpoint} row {self.row}"
+        if self.local_id is not None:
+            place += f", id {self.local_id}"
+        named = self.kind if self.identity is None else object_text(self.kind, self.identity)
+        return f"{named} ({place})"
+
+
+@dataclass(slots=True)
+class ObservedRecord:
+    """One object of the destination: values in normal form, peers as pointers and, once resolved, by identity.
+
+    ``identity`` stays None where a part of it is missing at the destination; such an object cannot be matched.
+    """
+
+    kind: str
+    id: str
+    values: Mapping[str, Any]
+    one: Mapping[str, PeerPointer | None]
+    many: Mapping[str, tuple[PeerPointer, ...]]
+    identity: Identity | None = None
+    identity_text: str = ""
+    unidentified: str = ""
+
+    @property
+    def label(self) -> str:
+        """How a refusal names the object."""
+        named = self.kind if self.identity is None else object_text(self.kind, self.identity)
+        return f"{named} (destination id {self.id})"
+
+
+def identity_text(identity: Identity) -> str:
+    """The canonical text of an identity: equal for one object, never a joined string (FF09)."""
+    return canonical_json_bytes(identity).decode()

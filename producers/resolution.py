@@ -1,0 +1,177 @@
+"""Resolves the references of source records and gives each record its identity.
+
+An identity may cross references, so identities are found in rounds: a record is settled when the peers that its
+identity needs are. When all are settled, every reference is probed over the candidate kinds of its field; exactly one
+hit decides (A49 to A52). Peers are looked up in the source; only a constant peer (``static`` with ``reference``) may
+exist at the destination alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ledger.errors import ApplyLedgerError
+from ledger.plan.keying import usable
+from producers.errors import (
+    IdentityCycleError,
+    MixedPeerKindsError,
+    NamelessObjectError,
+)
+from producers.mapping import FieldPlan, KindPlan, MappingPlan
+from producers.peer_index import PeerIndex, unresolved
+from producers.records import Peer, SourceRecord, identity_text
+from producers.references import LocalId
+
+
+def resolve_records(records: Sequence[SourceRecord], mapping: MappingPlan, index: PeerIndex) -> None:
+    """Fill ``identity``, ``peers`` and ``referred`` of every record; what fails is a fault on the record.
+
+    Args:
+        records: all records of the source.
+        mapping: the compiled mapping.
+        index: both stores; the records' identities are added to its source store here.
+    """
+    _identify(records, mapping, index)
+    for record in records:
+        plan = mapping.kinds[record.kind]
+        for field in record.entry.fields:
+            if field.name in record.tokens:
+                try:
+                    record.peers[field.name] = _peers(record, field, plan, index)
+                except ApplyLedgerError as exc:
+                    record.faulted.add(field.name)
+                    _add_once(record, exc)
+
+
+def _identify(records: Sequence[SourceRecord], mapping: MappingPlan, index: PeerIndex) -> None:
+    pending = list(records)
+    while pending:
+        waiting = []
+        for record in pending:
+            try:
+                if not _identified(record, mapping.kinds[record.kind], index):
+                    waiting.append(record)
+                    continue
+            except ApplyLedgerError as exc:
+                record.unidentifiable = True
+                _add_once(record, exc)
+            index.add_identified(record)
+        if len(waiting) == len(pending) and not _settle_one_class(waiting, index):
+            return
+        pending = [record for record in waiting if not record.unidentifiable]
+
+
+def _settle_one_class(waiting: Sequence[SourceRecord], index: PeerIndex) -> bool:
+    """Nothing moved in a round: fail those whose unique id is nobody's; failing that, the rest wait in a circle.
+
+    Returns whether another round makes sense, because records that wait for a failed one can now be told so.
+    """
+    missing = [(record, field) for record in waiting for field in _unmatched_fields(record, index)]
+    for record, field in missing:
+        record.unidentifiable = True
+        token = next(item for item in record.tokens[field.name] if not isinstance(item, LocalId))
+        _add_once(record, unresolved(record, field, index.candidates(record.kind, field), token, []))
+    if missing:
+        return True
+    for record in waiting:
+        record.unidentifiable = True
+        record.faults.append(
+            IdentityCycleError(
+                checked=f"the identity of {record.label}",
+                expected="an identity that can be told without itself",
+                found="references among the identifiers that lead back to the object",
+                next_action="choose identifiers of this kind that do not need each other",
+            )
+        )
+    return False
+
+
+def _unmatched_fields(record: SourceRecord, index: PeerIndex) -> Iterable[FieldPlan]:
+    for field in record.entry.fields:
+        if field.name in index.mapping.kinds[record.kind].identifiers and any(
+            not isinstance(token, LocalId) and index.source_hit(record, field, token) is None
+            for token in record.tokens.get(field.name, ())
+        ):
+            yield field
+
+
+def _identified(record: SourceRecord, plan: KindPlan, index: PeerIndex) -> bool:
+    """Whether the identity is settled; False while a peer that it needs has none yet."""
+    fields = {field.name: field for field in record.entry.fields}
+    identity = {}
+    nameless = []
+    for name in plan.identifiers:
+        if name in record.values and usable(record.values[name]):
+            identity[name] = record.values[name]
+        elif record.tokens.get(name):
+            peers = []
+            for token in record.tokens[name]:
+                peer = index.identifying_peer(record, fields[name], token)
+                if peer is None:
+                    return False
+                peers.append(peer)
+            pairs = [peer.pair() for peer in _sorted(peers)]
+            relationship = fields[name].relationship
+            many = relationship is not None and relationship.cardinality == "many"
+            identity[name] = pairs if many else pairs[0]
+        else:
+            nameless.append(name)
+    unexplained = [name for name in nameless if name not in record.faulted]
+    if unexplained:
+        raise _nameless(record, plan, unexplained)
+    if not nameless:
+        record.identity = dict(sorted(identity.items()))
+        record.identity_text = identity_text(record.identity)
+    record.unidentifiable = bool(nameless)
+    return True
+
+
+def _nameless(record: SourceRecord, plan: KindPlan, names: Sequence[str]) -> NamelessObjectError:
+    parts = ", ".join(f"{name} is {_state(record, name)}" for name in names)
+    return NamelessObjectError(
+        checked=f"the identity of {record.label}",
+        expected=f"a usable value for each of {', '.join(plan.identifiers)}",
+        found=parts,
+        next_action="leave such rows out with a filter, or give them a name by a transform",
+    )
+
+
+def _state(record: SourceRecord, name: str) -> str:
+    if name in record.values:
+        return "null" if record.values[name] is None else "blank"
+    return "empty" if name in record.tokens else "absent"
+
+
+def _peers(record: SourceRecord, field: FieldPlan, plan: KindPlan, index: PeerIndex) -> tuple[Peer, ...]:
+    """The peers of one field, sorted by canonical identity and each once (A21).
+
+    Raises:
+        UnresolvedReferenceError: a reference with no hit, or with several (A50).
+        PeerLeftOutError: the row that is meant has no identity itself.
+        MixedPeerKindsError: the peers are of several kinds.
+    """
+    found = []
+    for token in record.tokens[field.name]:
+        peer, referred = index.probe(record, field, plan.candidates[field.name], token)
+        found.append(peer)
+        record.referred += [(field.name, other) for other in referred]
+    kinds = sorted({peer.kind for peer in found})
+    if len(kinds) > 1:
+        raise MixedPeerKindsError(
+            checked=f"the reference {field.name} of {record.label}",
+            expected="peers of one kind, because an operation records one kind for a relationship",
+            found=", ".join(kinds),
+            next_action="map the kinds onto relationships of their own",
+        )
+    return tuple(_sorted(found))
+
+
+def _sorted(peers: Iterable[Peer]) -> list[Peer]:
+    distinct = {(peer.kind, peer.sort_key): peer for peer in peers}
+    return [distinct[key] for key in sorted(distinct)]
+
+
+def _add_once(record: SourceRecord, error: ApplyLedgerError) -> None:
+    """One reference can fail for the identity and again for itself; it is one fault."""
+    if all(str(error) != str(other) for other in record.faults):
+        record.faults.append(error)

@@ -1,0 +1,147 @@
+"""What may be wrong with rows and drafts beyond their references; every fault lands on its record (G11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ledger.errors import ApplyLedgerError
+from ledger.plan.attribute_values import value_faults
+from ledger.plan.canonical import identity_bytes
+from ledger.plan.collision import CollisionIndex, Origin
+from ledger.plan.describe import value_text
+from ledger.plan.errors import DestinationIdentityCollisionError, SchemaMismatchError
+from ledger.plan.gate import operation_faults
+from ledger.schema import DestinationSchema
+from producers.destination_side import DestinationSide
+from producers.drafts import Draft, observed_values
+from producers.errors import AmbiguousDestinationObjectError
+from producers.mapping import MappingPlan
+from producers.records import ObservedRecord, SourceRecord
+
+
+def check_duplicates(records: Sequence[SourceRecord]) -> None:
+    """Several rows with one canonical identity are all at fault; none of them is chosen (FF07, FF09, FF10)."""
+    groups: dict[tuple[str, str], list[SourceRecord]] = {}
+    for record in records:
+        if record.identity is not None:
+            groups.setdefault((record.kind, record.identity_text), []).append(record)
+    for group in groups.values():
+        for record in group if len(group) > 1 else ():
+            others = [other for other in group if other is not record]
+            record.faults.append(
+                DestinationIdentityCollisionError(
+                    checked=f"whether the destination can tell {record.label} from other rows",
+                    expected="an identity that no other row has",
+                    found=" and ".join(other.label for other in others),
+                    next_action="map what tells them apart into the identity, or leave all but one out with a filter",
+                )
+            )
+
+
+def check_ambiguous(records: Iterable[SourceRecord], destination: DestinationSide) -> None:
+    """An identity that several objects of the destination answer to can be neither created nor updated."""
+    for record in records:
+        found = destination.matches(record.kind, record.identity_text) if record.identity is not None else []
+        if len(found) > 1:
+            record.faults.append(
+                AmbiguousDestinationObjectError(
+                    checked=f"the object of the destination that {record.label} means",
+                    expected="one",
+                    found=f"{len(found)}, with ids {', '.join(item.id for item in found)}",
+                    next_action="make them differ at the destination, or choose identifiers that tell them apart",
+                )
+            )
+
+
+def check_values_without_identity(records: Iterable[SourceRecord], schema: DestinationSchema) -> None:
+    """The values of rows that never become an operation, so that one attempt names their other faults as well."""
+    for record in records:
+        kind = schema.kinds[record.kind]
+        for name, value in record.values.items() if record.identity is None else ():
+            if name in record.faulted:
+                continue
+            for fault in value_faults(kind.attributes[name], value):
+                record.faults.append(
+                    SchemaMismatchError(
+                        checked=f"field {name} of {record.label}",
+                        expected=fault.expected,
+                        found=fault.found,
+                        next_action="correct the mapping entry or the source and make a new plan",
+                    )
+                )
+
+
+def check_drafts(drafts: Iterable[Draft], schema: DestinationSchema) -> None:
+    """Key, fields, types, ranges, mandatory fields and secrets of every create and update."""
+    for draft in drafts:
+        for fault in operation_faults(draft.operation, schema, planning=True):
+            if not _is_known(fault, draft.record):
+                draft.record.faults.append(fault)
+
+
+def _is_known(fault: ApplyLedgerError, record: SourceRecord) -> bool:
+    """Whether the fault is about a field whose real fault is known: its absence is only the consequence."""
+    return any(fault.checked.startswith(f"field {value_text(name)} of ") for name in record.faulted)
+
+
+def check_collisions(
+    drafts: Sequence[Draft],
+    unchanged: Iterable[tuple[SourceRecord, ObservedRecord]],
+    destination: DestinationSide,
+    mapping: MappingPlan,
+) -> list[str]:
+    """Every create against every other object of either side in its final state (P61, design 4.3).
+
+    Returns:
+        Warnings about identities that read alike and stay apart.
+    """
+    index = CollisionIndex(mapping.schema)
+    creates: dict[bytes, list[SourceRecord]] = {}
+    seen: set[tuple[str, str]] = set()
+    for draft in drafts:
+        if draft.observed is None:
+            index.add_operation(draft.operation)
+            creates.setdefault(identity_bytes(draft.record.kind, draft.operation.identity), []).append(draft.record)
+        else:
+            seen.add((draft.observed.kind, draft.observed.id))
+            _add_observed(index, draft.observed, destination, draft)
+    for _, observed in unchanged:
+        seen.add((observed.kind, observed.id))
+        _add_observed(index, observed, destination, None, unchanged=True)
+    for records in destination.by_id.values():
+        for observed in records.values():
+            if (observed.kind, observed.id) not in seen:
+                _add_observed(index, observed, destination, None)
+    for collision in index.collisions():
+        for kind, identity in collision.objects:
+            for record in creates.get(identity_bytes(kind, identity), ()):
+                # rows of one identity have that fault already
+                if all(not isinstance(fault, DestinationIdentityCollisionError) for fault in record.faults):
+                    record.faults.append(collision)
+    return index.near_misses()
+
+
+def _add_observed(
+    index: CollisionIndex,
+    observed: ObservedRecord,
+    destination: DestinationSide,
+    draft: Draft | None,
+    *,
+    unchanged: bool = False,
+) -> None:
+    if observed.identity is None:
+        identity: Mapping[str, object] = {"destination_id": observed.id}
+    else:
+        identity = observed.identity
+    attributes = dict(observed.values)
+    peers = {
+        name: pair if pair is None or "identity" in pair else None
+        for name, pair in observed_values(observed, tuple(observed.one), destination).items()
+    }
+    if draft is not None:
+        attributes |= draft.operation.payload or {}
+        for reference in draft.operation.relationships or ():
+            if reference.cardinality == "one":
+                peers[reference.field] = {"identity": reference.peers[0], "peer_kind": reference.peer_kind}
+    origin: Origin = "update" if draft is not None else "unchanged" if unchanged else "destination"
+    index.add(observed.kind, identity, attributes, peers, origin)

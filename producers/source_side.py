@@ -1,0 +1,174 @@
+"""Reads the source: rows through filters and transforms to records, streamed to the ``A/`` snapshots on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ledger.destination import IncompleteExtractionError
+from ledger.errors import ApplyLedgerError
+from ledger.plan.normal_form import normal_form
+from producers.errors import RowShapeError
+from producers.mapping import EntryPlan, FieldPlan, MappingPlan
+from producers.records import SourceRecord
+from producers.references import constant_tokens, local_id_text, parse_tokens
+from producers.snapshots import SnapshotSet
+from producers.sources import Source
+from producers.transforms import apply_transforms
+
+
+class _Absent:
+    """The mark of a field that a row does not have; a type of its own, so that null stays a value."""
+
+
+ABSENT = _Absent()
+
+
+@dataclass(slots=True)
+class SourceSide:
+    """Everything that the source holds for this mapping.
+
+    ``filtered`` counts the rows that an entry's filters left out, by the entry's index.
+    """
+
+    records: list[SourceRecord] = field(default_factory=list)
+    filtered: Counter[int] = field(default_factory=Counter)
+
+    def rows_by_kind(self, kinds: Mapping[str, Any]) -> dict[str, int]:
+        """Selected rows per mapped kind, zero included: what the row-count guard compares."""
+        counted = Counter(record.kind for record in self.records)
+        return {kind: counted[kind] for kind in kinds}
+
+
+def load_source(
+    source: Source, mapping: MappingPlan, snapshots: SnapshotSet, progress: Callable[[int, int | None], None]
+) -> SourceSide:
+    """Read every mapped endpoint once, completely.
+
+    Faults of single rows are kept on their records; a source that cannot be read completely raises.
+
+    Args:
+        source: the plug-in.
+        mapping: the compiled mapping.
+        snapshots: where selected rows are written as they come.
+        progress: called with rows done and the total, None where the source cannot tell it.
+
+    Raises:
+        IncompleteExtractionError: an id twice in one endpoint, or another number of rows than the source told (FF01).
+        ApplyLedgerError: whatever the source refuses.
+    """
+    side = SourceSide()
+    endpoints: dict[str, list[EntryPlan]] = {}
+    for entry in mapping.entries:
+        endpoints.setdefault(entry.endpoint, []).append(entry)
+    counts = {endpoint: source.count(endpoint) for endpoint in endpoints}
+    known = [count for count in counts.values() if count is not None]
+    total = sum(known) if len(known) == len(counts) else None
+    done = 0
+    for endpoint, entries in endpoints.items():
+        for number, row in _checked_rows(source, endpoint, counts[endpoint]):
+            for entry in entries:
+                record = _record(entry, number, row, side)
+                if record is not None:
+                    side.records.append(record)
+                    snapshots.add_source_record(record)
+            done += 1
+            progress(done, total)
+    return side
+
+
+def _checked_rows(source: Source, endpoint: str, expected: int | None) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The endpoint's rows with their numbers from 1; a repeated id or a wrong total ends the extraction by name."""
+    seen: set[str] = set()
+    number = 0
+    for number, row in enumerate(source.rows(endpoint), start=1):
+        local_id = local_id_text(row.get("id"))
+        if local_id is not None and local_id in seen:
+            raise _incomplete(endpoint, "each id once", f"id {local_id} again in row {number}")
+        if local_id is not None:
+            seen.add(local_id)
+        yield number, row
+    if expected is not None and number != expected:
+        raise _incomplete(endpoint, f"{expected} rows, as the source counted before", f"{number} rows")
+
+
+def _incomplete(endpoint: str, expected: str, found: str) -> IncompleteExtractionError:
+    return IncompleteExtractionError(
+        checked=f"the source side, endpoint {endpoint}",
+        expected=expected,
+        found=found,
+        next_action="make the plan again while the source is not changing; nothing was planned",
+    )
+
+
+def _record(entry: EntryPlan, number: int, row: Mapping[str, Any], side: SourceSide) -> SourceRecord | None:
+    """The record that an entry makes of a row; None where a filter leaves the row out."""
+    record = SourceRecord(entry=entry, row=number, local_id=local_id_text(row.get("id")))
+    try:
+        if not all(condition.holds(row) for condition in entry.filters):
+            side.filtered[entry.index] += 1
+            return None
+        # the copy also keeps one entry's transforms from being seen by the next entry of the same endpoint
+        changed = apply_transforms(entry.transforms, row) if entry.transforms else row
+    except ApplyLedgerError as exc:
+        record.faults.append(_named(exc, record))
+        record.faulted = {plan.name for plan in entry.fields}
+        return record
+    for plan in entry.fields:
+        try:
+            _extract(plan, changed, record)
+        except ApplyLedgerError as exc:
+            record.faults.append(_named(exc, record))
+            record.faulted.add(plan.name)
+    return record
+
+
+def _extract(plan: FieldPlan, row: Mapping[str, Any], record: SourceRecord) -> None:
+    value = plan.static if plan.is_static else value_or_absent(row, plan.path)
+    if isinstance(value, _Absent):
+        return
+    if plan.attribute is not None:
+        record.values[plan.name] = normal_form(plan.attribute, value, kind=record.kind)
+    elif plan.relationship is not None:
+        parse = constant_tokens if plan.is_static else parse_tokens
+        tokens = parse(value, many=plan.relationship.cardinality == "many", field=plan.name)
+        if tokens is not None:
+            record.tokens[plan.name] = tokens
+
+
+def value_or_absent(row: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    """The value at a dotted path: :data:`ABSENT` when a key is missing, None when a step that is there is null.
+
+    A step that is there and empty (``""``, ``0``, ``false``, ``[]``) counts as null, as upstream does.
+
+    Raises:
+        RowShapeError: the path goes on below a value that is no object.
+    """
+    current: Any = row
+    for position, step in enumerate(path):
+        if isinstance(current, Mapping):
+            if step not in current:
+                return None if position and not current else ABSENT
+            current = current[step]
+        elif not current:
+            return None
+        else:
+            raise RowShapeError(
+                checked=f"the path {'.'.join(path)}",
+                expected=f"an object that holds {step!r}",
+                found=f"a value of type {type(current).__name__}",
+                next_action="correct the mapping of this field",
+            )
+    return current
+
+
+def _named(error: ApplyLedgerError, record: SourceRecord) -> ApplyLedgerError:
+    """The same refusal with the row it is about in front."""
+    return type(error)(
+        checked=f"{record.label}: {error.checked}",
+        expected=error.expected,
+        found=error.found,
+        next_action=error.next_action,
+    )
