@@ -1,0 +1,310 @@
+"""The inbox: strict order, repeats, resume, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from consumers.pauses import PausePoint
+from ledger.commit import Policy
+from ledger.exit_codes import ExitCode
+from ledger.plan.model import PlannedOperation
+from tests.support.committed_plans import gone_tag, tag
+from tests.support.scripted_destination import refused, unknown
+from tests.support.writer_bench import Bench
+
+
+@pytest.mark.rules("G2")
+async def test_runs_of_one_binding_follow_each_other_in_the_order_of_their_commits(bench: Bench) -> None:
+    bench.commit([tag("a")], run_id="run-1")
+    bench.commit([tag("b")], run_id="run-2")
+    bench.commit([tag("c")], run_id="run-3")
+    await bench.drain("run-3")
+    runs = [event.run_id for event in bench.ledger.log if event.kind in ("run.started", "run.applied")]
+    assert runs == ["run-1", "run-1", "run-2", "run-2", "run-3", "run-3"]
+
+
+@pytest.mark.rules("G7")
+async def test_g07_a_commit_that_comes_again_after_its_run_writes_nothing(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    await bench.drain()
+    first = len(bench.ledger.log)
+    # As if the first row had been lost: the same commit is open once more.
+    bench.ledger._order("commit", "run-1", bench.commit_of().model_dump(mode="json"))
+    outcome = await bench.drain()
+    assert (outcome.ending, outcome.repeated) == ("run.applied", True)
+    assert len(bench.destination.received) == 1
+    assert [event.kind for event in bench.ledger.log[first:]] == ["writer.opened"]
+
+
+@pytest.mark.rules("G7", "A54")
+async def test_g07_a_commit_that_comes_again_does_not_repeat_a_run_that_failed(bench: Bench) -> None:
+    operations = bench.commit([tag("a")])
+    bench.destination.answers = {operations[0].operation_id: [refused()]}
+    await bench.drain()
+    bench.ledger._order("commit", "run-1", bench.commit_of().model_dump(mode="json"))
+    outcome = await bench.drain()
+    assert (outcome.ending, outcome.repeated) == ("run.failed", True)
+    assert len(bench.destination.received) == 1
+
+
+@pytest.mark.rules("G7", "A54")
+async def test_ff38_the_same_operation_of_another_run_is_applied_again(bench: Bench) -> None:
+    bench.commit([tag("a", description="one")], run_id="run-1")
+    bench.commit([tag("a", description="two")], run_id="run-2")
+    await bench.drain("run-2")
+    assert len(bench.destination.received) == 2
+
+
+@pytest.mark.rules("P66", "P112", "P129", "G3")
+async def test_ff29_resume_starts_at_the_first_operation_without_success_after_the_whole_gate(bench: Bench) -> None:
+    operations = bench.commit([tag("a"), gone_tag("gone"), tag("b"), tag("c")])
+    bench.destination.answers = {operations[2].operation_id: [refused()]}
+    assert (await bench.drain()).ending == "run.failed"
+    order = bench.ledger.resume("run-1", by="grace", reason="peer was created")
+    assert (await bench.drain()).ending == "run.applied"
+    assert bench.destination.opened == 2
+    assert bench.destination.received == [operations[index].operation_id for index in (0, 2, 2, 3)]
+    resumed = bench.ledger.body("run.resumed")
+    assert (resumed["by"], resumed["reason"], resumed["from_ordinal"]) == ("grace", "peer was created", 2)
+    attempts = [e.attempt for e in bench.ledger.of_run("run-1") if e.operation_id == operations[2].operation_id]
+    assert attempts == [1, 2]
+    ended = bench.ledger.body("run.applied")
+    assert (ended["applied"], ended["skipped"], ended["not_attempted"]) == (3, 1, 0)
+    assert bench.ledger.state_of(order) == "done"
+
+
+async def test_a_resume_whose_gate_fails_is_refused_and_can_be_ordered_again(bench: Bench) -> None:
+    operations = bench.commit([tag("a"), tag("b")])
+    bench.destination.answers = {operations[1].operation_id: [refused()]}
+    await bench.drain()
+    path = bench.root / "sync/run-1/plan/operations.jsonl"
+    original = path.read_bytes()
+    path.write_bytes(original[:-1])
+    bench.ledger.resume("run-1")
+    assert (await bench.drain()).ending == "plan.refused"
+    path.write_bytes(original)
+    bench.ledger.resume("run-1")
+    assert (await bench.drain()).ending == "run.applied"
+    assert bench.ledger.kinds("run-1").count("plan.refused") == 1
+
+
+async def test_a_refused_run_is_refused_again_under_an_event_of_its_own(bench: Bench) -> None:
+    bench.commit([tag("a")], commit={"config_version": "another"})
+    await bench.drain()
+    bench.ledger.resume("run-1")
+    assert (await bench.drain()).ending == "plan.refused"
+    assert bench.ledger.kinds("run-1") == ["plan.refused", "plan.refused"]
+
+
+async def test_a_resume_carries_a_policy_of_its_own(bench: Bench) -> None:
+    operations = bench.commit([tag("a")])
+    bench.destination.answers = {operations[0].operation_id: [unknown(), unknown()]}
+    assert (await bench.drain()).ending == "run.interrupted"
+    bench.ledger.resume("run-1", Policy(on_unknown="converge"))
+    assert (await bench.drain()).ending == "run.applied"
+    attempts = [e.attempt for e in bench.ledger.of_run("run-1") if e.operation_id == operations[0].operation_id]
+    assert attempts == [1, 2, 3]
+
+
+async def test_the_attempts_of_a_resumption_are_counted_afresh(bench: Bench) -> None:
+    operations = bench.commit([tag("a")], policy=Policy(on_unknown="converge"))
+    bench.changes["max_converge_attempts"] = 2
+    bench.destination.answers = {operations[0].operation_id: [unknown() for _ in range(3)]}
+    assert (await bench.drain()).ending == "run.interrupted"
+    bench.ledger.resume("run-1", Policy(on_unknown="converge"))
+    assert (await bench.drain()).ending == "run.applied"
+
+
+async def test_an_order_that_cannot_be_read_is_refused_by_name(bench: Bench) -> None:
+    operations = bench.commit([tag("a")])
+    bench.destination.answers = {operations[0].operation_id: [refused()]}
+    await bench.drain()
+    bench.ledger._order("resume", "run-1", {"by": "ada", "reason": "", "policy": {"on_unknown": "pray"}})
+    outcome = await bench.drain()
+    assert [finding.name for finding in outcome.findings] == ["UnusableOrderError"]
+
+
+@pytest.mark.rules("G3", "P127")
+async def test_g03_a_stop_takes_effect_between_two_operations(bench: Bench) -> None:
+    operations = bench.commit([tag("a"), tag("b"), tag("c")])
+
+    async def order_stop(operation: PlannedOperation) -> str:
+        bench.ledger.stop("run-1", by="grace", reason="change window closed")
+        return bench.destination.write(operation)
+
+    bench.destination.answers = {operations[0].operation_id: [order_stop]}
+    outcome = await bench.drain()
+    assert outcome.ending == "run.stopped"
+    assert outcome.exit_code is ExitCode.INTERRUPTED
+    assert len(bench.destination.received) < 3
+    stopped = bench.ledger.body("run.stopped")
+    assert (stopped["by"], stopped["reason"]) == ("grace", "change window closed")
+    assert stopped["last_ordinal"] == len(bench.destination.received) - 1
+    assert [order.state for order in bench.ledger.orders] == ["done", "done"]
+    assert bench.ledger.in_flight is None
+
+
+async def test_a_stop_that_is_there_is_obeyed_before_the_first_operation(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    bench.ledger.stop("run-1")
+    assert (await bench.drain()).ending == "run.stopped"
+    assert bench.destination.received == []
+    assert bench.ledger.body("run.stopped")["last_ordinal"] is None
+
+
+async def test_a_stopped_run_is_resumed_where_it_stopped(bench: Bench) -> None:
+    operations = bench.commit([tag("a"), tag("b")])
+    bench.ledger.stop("run-1")
+    await bench.drain()
+    bench.ledger.resume("run-1")
+    assert (await bench.drain()).ending == "run.applied"
+    assert bench.destination.received == [operation.operation_id for operation in operations]
+
+
+async def test_a_stop_while_an_operation_is_in_doubt_interrupts_the_run(bench: Bench) -> None:
+    operations = bench.commit([tag("a")], policy=Policy(on_unknown="converge"))
+
+    async def stop_and_fail(operation: PlannedOperation) -> str:
+        bench.ledger.stop("run-1")
+        raise unknown()
+
+    bench.destination.answers = {operations[0].operation_id: [stop_and_fail]}
+    assert (await bench.drain()).ending == "run.interrupted"
+    ended = bench.ledger.body("run.interrupted")
+    assert ended["failed_operation"] == operations[0].operation_id
+    assert [order.state for order in bench.ledger.orders] == ["done", "done"]
+
+
+async def test_a_stop_that_came_too_late_is_closed(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    await bench.drain()
+    late = bench.ledger.stop("run-1")
+    bench.commit([tag("b")], run_id="run-2")
+    assert (await bench.drain("run-2")).ending == "run.applied"
+    assert bench.ledger.state_of(late) == "done"
+
+
+async def test_later_commits_do_not_wait_for_a_stopped_run(bench: Bench) -> None:
+    operations = bench.commit([tag("a")], run_id="run-1")
+    bench.commit([tag("b")], run_id="run-2")
+    bench.destination.answers = {operations[0].operation_id: [refused()]}
+    assert (await bench.drain("run-2")).ending == "run.applied"
+
+
+async def test_an_interrupted_command_stops_its_run_after_the_operation_in_flight(bench: Bench) -> None:
+    operations = bench.commit([tag("a"), tag("b")])
+    interrupted = asyncio.Event()
+
+    async def interrupt(operation: PlannedOperation) -> str:
+        interrupted.set()
+        return bench.destination.write(operation)
+
+    bench.destination.answers = {operations[0].operation_id: [interrupt]}
+    outcome = await bench.drain(interrupted=interrupted)
+    assert outcome.ending == "run.stopped"
+    assert bench.ledger.kinds("run-1") == ["run.started", "operation.applied", "run.stopped"]
+    assert bench.ledger.body("run.stopped")["by"] == "ada"
+
+
+async def test_an_interrupted_command_leaves_the_run_of_somebody_else_open(bench: Bench) -> None:
+    operations = bench.commit([tag("a"), tag("b")], run_id="theirs")
+    bench.commit([tag("c")], run_id="ours")
+    interrupted = asyncio.Event()
+
+    async def interrupt(operation: PlannedOperation) -> str:
+        interrupted.set()
+        return bench.destination.write(operation)
+
+    bench.destination.answers = {operations[0].operation_id: [interrupt]}
+    outcome = await bench.drain("ours", interrupted=interrupted)
+    assert outcome.ending == "left_open"
+    assert bench.ledger.kinds("theirs") == ["run.started", "operation.applied"]
+    assert bench.ledger.kinds("ours") == []
+
+
+@pytest.mark.rules("G4")
+async def test_a_process_told_to_end_finishes_its_operation_and_leaves_the_run_open(bench: Bench) -> None:
+    operations = bench.commit([tag("a"), tag("b")])
+    leave = asyncio.Event()
+
+    async def end(operation: PlannedOperation) -> str:
+        leave.set()
+        return bench.destination.write(operation)
+
+    bench.destination.answers = {operations[0].operation_id: [end]}
+    assert (await bench.drain(leave=leave)).ending == "left_open"
+    assert bench.ledger.kinds("run-1") == ["run.started", "operation.applied"]
+    assert bench.ledger.in_flight is None
+    assert bench.ledger.owner is None
+    assert (await bench.drain()).ending == "run.applied"
+    assert bench.destination.received == [operation.operation_id for operation in operations]
+
+
+async def test_leaving_while_an_operation_settles_keeps_its_doubt_for_the_successor(bench: Bench) -> None:
+    operations = bench.commit([tag("a")], policy=Policy(on_unknown="converge"))
+    leave = asyncio.Event()
+
+    async def end(operation: PlannedOperation) -> str:
+        leave.set()
+        raise unknown()
+
+    bench.destination.answers = {operations[0].operation_id: [end]}
+    assert (await bench.drain(leave=leave)).ending == "left_open"
+    assert (await bench.drain()).ending == "run.applied"
+    attempts = [e.attempt for e in bench.ledger.of_run("run-1") if e.operation_id]
+    assert attempts == [1, 2]
+
+
+async def test_draining_for_a_run_that_nobody_ordered_is_a_defect_of_the_caller(bench: Bench) -> None:
+    with pytest.raises(LookupError):
+        await bench.drain("nobody")
+
+
+async def test_events_of_one_run_have_ids_of_their_own_in_every_episode(bench: Bench) -> None:
+    operations = bench.commit([tag("a")])
+    bench.destination.answers = {operations[0].operation_id: [refused(), refused()]}
+    await bench.drain()
+    bench.ledger.resume("run-1")
+    await bench.drain()
+    bench.ledger.resume("run-1")
+    assert (await bench.drain()).ending == "run.applied"
+    ids = [event.event_id for event in bench.ledger.log]
+    assert len(ids) == len(set(ids))
+
+
+async def test_progress_is_shown_for_each_operation(bench: Bench) -> None:
+    bench.commit([tag("a"), tag("b")])
+    await bench.drain()
+    applying = [(p.done, p.total) for p in bench.shown if p.phase == "applying"]
+    assert applying == [(1, 2), (2, 2)]
+    assert bench.shown[0].phase == "verifying"
+    assert (bench.shown[-1].phase, bench.shown[-1].detail) == ("ended", "run.applied")
+
+
+async def test_the_points_of_a_run_are_passed_in_order(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    await bench.drain()
+    seen = [p for p in bench.pauses.seen if p not in (PausePoint.INSIDE_APPEND, PausePoint.AFTER_APPEND)]
+    assert seen == [
+        PausePoint.BEFORE_CLAIM,
+        PausePoint.AFTER_CLAIM,
+        PausePoint.BEFORE_GATE,
+        PausePoint.BEFORE_PLAN_STORED,
+        PausePoint.BEFORE_RUN_STARTED,
+        PausePoint.AFTER_RUN_STARTED,
+        PausePoint.BEFORE_DISPATCH,
+        PausePoint.AFTER_WRITE_BEFORE_APPEND,
+        PausePoint.BEFORE_TERMINAL,
+        PausePoint.AFTER_TERMINAL,
+        PausePoint.BEFORE_RELEASE,
+    ]
+
+
+async def test_nothing_of_the_time_of_appending_is_in_a_body(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    await bench.drain()
+    for event in bench.ledger.of_run("run-1"):
+        assert not {"recorded_at", "position", "hash"} & json.loads(event.body).keys()

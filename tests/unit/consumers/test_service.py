@@ -1,0 +1,119 @@
+"""The service: serving a binding until it is told to stop, and many bindings in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from structlog.testing import capture_logs
+
+from consumers.worker import Worker
+from ledger.plan.model import PlannedOperation
+from ledger.store.errors import LedgerUnavailableError
+from tests.support.committed_plans import tag
+from tests.support.waiting import until
+from tests.support.writer_bench import Bench
+
+
+async def _serve(bench: Bench, condition: Callable[[], bool]) -> None:
+    """Serve until something holds, then tell the writer to stop and wait for its end."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(bench.writer().run_until(stop))
+    await until(condition)
+    stop.set()
+    await task
+
+
+async def test_orders_are_worked_as_they_come_and_the_lease_is_released_at_the_end(bench: Bench) -> None:
+    stop = asyncio.Event()
+    task = asyncio.create_task(bench.writer().run_until(stop))
+    bench.commit([tag("a")], run_id="run-1")
+    await until(lambda: "run.applied" in bench.ledger.kinds("run-1"))
+    bench.commit([tag("b")], run_id="run-2")
+    await until(lambda: "run.applied" in bench.ledger.kinds("run-2"))
+    holders = [bench.ledger.owner]
+    stop.set()
+    await task
+    holders.append(bench.ledger.owner)
+    assert [holder is not None for holder in holders] == [True, False]
+    assert [event.kind for event in bench.ledger.log].count("writer.opened") == 1
+
+
+async def test_a_writer_that_finds_the_binding_held_waits_and_says_so(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    held = await bench.ledger.claim(1, owner="other", ttl=60, settle=0, body_host="there", body_process_id="other")
+    stop = asyncio.Event()
+    task = asyncio.create_task(bench.writer().run_until(stop))
+    await until(lambda: any(p.phase == "claiming" and p.seconds > 0 for p in bench.shown))
+    assert bench.destination.opened == 0
+    await bench.ledger.release(held)
+    await until(lambda: "run.applied" in bench.ledger.kinds("run-1"))
+    stop.set()
+    await task
+
+
+@pytest.mark.rules("G4")
+async def test_g04_a_writer_that_lost_its_ledger_claims_again_and_resumes(bench: Bench) -> None:
+    operations = bench.commit([tag("a"), tag("b")])
+    gone = LedgerUnavailableError(checked="the ledger", expected="an answer", found="none", next_action="wait")
+
+    async def lose_the_ledger(operation: PlannedOperation) -> str:
+        bench.ledger.fail_next_append = [gone]
+        return bench.destination.write(operation)
+
+    bench.destination.answers = {operations[0].operation_id: [lose_the_ledger]}
+    await _serve(bench, lambda: "run.applied" in bench.ledger.kinds("run-1"))
+    assert bench.ledger.kinds("run-1").count("operation.unknown") == 1
+    assert len(bench.destination.store) == 2
+
+
+@pytest.mark.rules("P142")
+async def test_a_defect_ends_one_run_and_the_service_goes_on_with_the_next(bench: Bench) -> None:
+    operations = bench.commit([tag("a")], run_id="run-1")
+    bench.commit([tag("b")], run_id="run-2")
+    bench.destination.answers = {operations[0].operation_id: [TypeError("a defect")]}
+    stop = asyncio.Event()
+    with capture_logs() as logs:
+        task = asyncio.create_task(Worker([bench.writer()], pause_after_defect=0.0).run_until(stop))
+        await until(lambda: "run.applied" in bench.ledger.kinds("run-2"))
+        stop.set()
+        await task
+    assert bench.ledger.kinds("run-1")[-1] == "run.interrupted"
+    (logged,) = [entry for entry in logs if entry["log_level"] == "error"]
+    assert "defect" in logged["event"]
+    assert logged["exc_info"]
+
+
+async def test_bindings_are_served_independently_of_each_other(
+    bench: Bench, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    broken = Bench(root=tmp_path_factory.mktemp("other"))
+    held = broken.commit([tag("x")])
+    never = asyncio.Event()
+
+    async def hang(operation: PlannedOperation) -> str:
+        await never.wait()
+        return broken.destination.write(operation)
+
+    broken.destination.answers = {held[0].operation_id: [hang]}
+    bench.commit([tag("a")])
+    stop = asyncio.Event()
+    task = asyncio.create_task(Worker([broken.writer(), bench.writer()]).run_until(stop))
+    await until(lambda: "run.applied" in bench.ledger.kinds("run-1"))
+    assert broken.ledger.kinds("run-1") == ["run.started"]
+    stop.set()
+    never.set()
+    await task
+    assert broken.ledger.owner is None
+
+
+async def test_an_idle_writer_that_lost_its_lease_claims_again(bench: Bench) -> None:
+    bench.changes |= {"lease_ttl": 0.03, "request_timeout": 0.01, "margin": 0.0}
+    stop = asyncio.Event()
+    task = asyncio.create_task(bench.writer().run_until(stop))
+    await until(lambda: bench.ledger.epoch == 1)
+    bench.ledger.epoch, bench.ledger.owner = 2, None
+    await until(lambda: bench.ledger.epoch == 3)
+    stop.set()
+    await task
