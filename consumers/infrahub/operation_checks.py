@@ -43,7 +43,7 @@ def checked_kind(operation: PlannedOperation, schema: DestinationSchema) -> Kind
     try:
         return require_known_kind(operation, schema)
     except PlanArtifactError as exc:
-        raise refusal([exc]) from exc
+        raise refusal([exc], operation_id=operation.operation_id) from exc
 
 
 def refuse_faults(operation: PlannedOperation, kind: Kind, schema: DestinationSchema) -> None:
@@ -61,7 +61,7 @@ def refuse_faults(operation: PlannedOperation, kind: Kind, schema: DestinationSc
         faults += _raised(check_key_values, operation, kind)
         faults += check_operation_values(operation, kind, schema=schema)
     if faults:
-        raise refusal(faults)
+        raise refusal(faults, operation_id=operation.operation_id)
 
 
 def _raised(check: Callable[..., object], *arguments: object, **named: object) -> list[PlanArtifactError]:

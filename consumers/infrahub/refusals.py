@@ -77,13 +77,13 @@ _FORMS: tuple[tuple[type[ApplyLedgerError], type[OperationRefusedError]], ...] =
 )
 
 
-def refusal(faults: Sequence[ApplyLedgerError]) -> OperationRefusedError:
+def refusal(faults: Sequence[ApplyLedgerError], *, operation_id: str) -> OperationRefusedError:
     """The error to raise for one operation's faults; a fault without a form of its own keeps its name in findings."""
     first = faults[0]
     form = next((form for planned, form in _FORMS if isinstance(first, planned)), OperationRefusedError)
     others = "".join(f"; also {fault.checked}: {fault.found}" for fault in faults[1:])
     return form(
-        checked=first.checked,
+        checked=first.checked if operation_id in first.checked else f"{first.checked} ({operation_id})",
         expected=first.expected,
         found=first.found + others,
         next_action=first.next_action,

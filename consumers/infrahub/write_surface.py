@@ -12,8 +12,6 @@ makes two nodes of one id: that is why the writer settles before it repeats, and
 
 from __future__ import annotations
 
-import uuid
-
 import structlog
 
 from consumers.infrahub.answers import Answer, Shape, read_answer
@@ -24,12 +22,11 @@ from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.mutations import Mutation, Peers, create_with_id, upsert
 from consumers.infrahub.observation import observe
 from consumers.infrahub.operation_checks import checked_kind, refuse_faults
+from consumers.infrahub.own_ids import own_node_id
 from consumers.infrahub.peers import InfrahubPeerResolver
 from consumers.infrahub.refusals import refusal
 from ledger.binding import DestinationBinding
-from ledger.commit import NAMESPACE
 from ledger.destination import OutcomeUnknownError, PeerResolver, PlannedWriteDestination
-from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.describe import SecretFields, object_text
 from ledger.plan.errors import UnserializablePayloadValueError
 from ledger.plan.model import PlannedOperation
@@ -44,7 +41,7 @@ class InfrahubWriteSurface(PlannedWriteDestination):
     Args:
         gateway: the client; every request of it passes the dispatch guard.
         schema: of the branch, fetched once per apply.
-        binding: normalised; goes into ids of ours.
+        binding: goes into ids of ours.
         run_id: the run whose operations are written.
     """
 
@@ -89,7 +86,7 @@ class InfrahubWriteSurface(PlannedWriteDestination):
                     for identity in reference.peers
                 ]
             except UnserializablePayloadValueError as exc:
-                raise refusal([exc]) from exc
+                raise refusal([exc], operation_id=operation.operation_id) from exc
             resolved[reference.field] = ids[0] if reference.cardinality == "one" else ids
         return resolved
 
@@ -109,13 +106,9 @@ class InfrahubWriteSurface(PlannedWriteDestination):
     def _mutation(self, operation: PlannedOperation, kind: Kind, resolved: dict[str, Peers]) -> Mutation:
         payload = operation.payload or {}
         if operation.action == "create" and kind.keyed_by_constraint_alone:
-            return create_with_id(kind, payload, resolved, own_id=self.own_id(operation.operation_id))
+            own_id = own_node_id(self._binding, run_id=self._run_id, operation_id=operation.operation_id)
+            return create_with_id(kind, payload, resolved, own_id=own_id)
         return upsert(kind, payload, resolved, destination_id=operation.destination_id)
-
-    def own_id(self, operation_id: str) -> str:
-        """The id that a create of ours gets: the same for every attempt of one operation of one run on one branch."""
-        name = canonical_json_bytes([self._binding.url, self._binding.branch, self._run_id, operation_id])
-        return str(uuid.uuid5(NAMESPACE, name.decode()))
 
     async def _dispatch(self, operation: PlannedOperation, kind: Kind, mutation: Mutation) -> str:
         """The one write of an operation."""

@@ -147,7 +147,7 @@ async def test_g06_what_was_not_confirmed_is_not_remembered() -> None:
     ("names", "expected"),
     [
         (["a", "c"], [{"id": "t-a"}, {"id": "t-c"}]),
-        (["c", "a"], [{"id": "t-c"}, {"id": "t-a"}]),
+        (["c", "a"], [{"id": "t-a"}, {"id": "t-c"}]),
         (["a", "a"], [{"id": "t-a"}]),
         ([], []),
         (None, None),

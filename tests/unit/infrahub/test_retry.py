@@ -1,0 +1,115 @@
+"""What is sent again within one attempt: only what provably never ran, and not for ever."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+import tenacity
+
+from consumers.infrahub import errors
+from consumers.infrahub.exchange import Event, Exchange, FailedExchange
+from consumers.infrahub.gateway import InfrahubGateway
+from ledger.destination import OutcomeUnknownError
+from tests.support.operations import create
+from tests.support.scripted_infrahub import (
+    Answer,
+    Guard,
+    LeaseTooShortError,
+    ScriptedInfrahub,
+    applied,
+    graphql,
+    lab_settings,
+    open_surface,
+    text,
+)
+
+SHED_BODY = {
+    "data": None,
+    "errors": [{"message": "Server is shedding load; retry later.", "extensions": {"code": 429}}],
+}
+SITE = create("LabSite", {"name": "a"}, {"name": "a"})
+
+
+def shed() -> httpx.Response:
+    return graphql(SHED_BODY, 429, {"retry-after": "1", "x-infrahub-admission": "shed"})
+
+
+async def apply(server: ScriptedInfrahub, *answers: Answer, guard: Guard | None = None, attempts: int = 3) -> str:
+    server.will_answer(*answers)
+    async with open_surface(server, guard=guard, attempts=attempts) as surface:
+        node_id: str = await surface.apply_planned_operation(operation=SITE, peers=surface.new_peer_resolver())
+    return node_id
+
+
+@pytest.mark.rules("G5")
+@pytest.mark.parametrize("never_ran", [httpx.ConnectError("refused"), shed()], ids=["refused", "shed"])
+async def test_g05_what_never_ran_is_sent_again(never_ran: Answer) -> None:
+    server = ScriptedInfrahub()
+    assert await apply(server, never_ran, applied("LabSiteUpsert", "s-1")) == "s-1"
+    assert len(server.mutations) == 2
+    assert server.mutations[0] == server.mutations[1]
+
+
+@pytest.mark.rules("G5", "P127", "P130")
+async def test_g05_a_connection_refused_to_the_end_is_unknown_and_unsent() -> None:
+    server = ScriptedInfrahub()
+    with pytest.raises(errors.DestinationUnreachableError) as caught:
+        await apply(server, *[httpx.ConnectError("refused")] * 3)
+    assert (caught.value.sent, caught.value.http_status) == (False, None)
+    assert isinstance(caught.value, OutcomeUnknownError)
+    assert len(server.mutations) == 3
+
+
+@pytest.mark.rules("G5")
+async def test_g05_a_request_shed_to_the_end_is_unknown_and_was_sent() -> None:
+    server = ScriptedInfrahub()
+    with pytest.raises(errors.AdmissionShedError) as caught:
+        await apply(server, shed(), shed(), shed())
+    assert (caught.value.sent, caught.value.http_status) == (True, 429)
+    assert len(server.mutations) == 3
+
+
+@pytest.mark.rules("G5", "P127", "P128")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.ConnectTimeout("late"),
+        httpx.PoolTimeout("late"),
+        httpx.ReadTimeout("late"),
+        httpx.ReadError("reset"),
+        httpx.RemoteProtocolError("Server disconnected without sending a response."),
+        graphql(SHED_BODY, 429),
+        graphql(SHED_BODY, 429, {"x-infrahub-admission": "admitted"}),
+        graphql(SHED_BODY, 503, {"x-infrahub-admission": "shed"}),
+        text("broken", 500),
+        text("broken", 502),
+        graphql({"errors": [{"message": "Expired Signature"}]}, 401),
+    ],
+    ids=lambda answer: getattr(answer, "reason_phrase", type(answer).__name__),
+)
+async def test_g05_nothing_else_is_sent_twice(answer: Answer) -> None:
+    server = ScriptedInfrahub()
+    with pytest.raises(OutcomeUnknownError):
+        await apply(server, answer)
+    assert len(server.mutations) == 1
+
+
+@pytest.mark.rules("G2")
+async def test_g02_the_guard_is_asked_again_before_each_repeat() -> None:
+    server, guard = ScriptedInfrahub(), Guard(refuse_from=3)
+    with pytest.raises(LeaseTooShortError):
+        await apply(server, httpx.ConnectError("refused"), guard=guard)
+    assert (guard.asked, len(server.mutations)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [("1", 1.0), ("3", 2.0), ("", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0), ("-5", 0.0), ("9" * 400, 0.0)],
+)
+def test_the_servers_own_wait_is_honoured_up_to_the_bound(header: str, expected: float) -> None:
+    settings = lab_settings(retry_wait=0, retry_wait_max=2)
+    gateway = InfrahubGateway(None, settings)  # type: ignore[arg-type]  # nothing is sent
+    state = tenacity.RetryCallState(tenacity.AsyncRetrying(), None, (), {})
+    exchange = Exchange(Event.ANSWERED, status=429, headers={"retry-after": header})
+    state.set_exception((FailedExchange, FailedExchange(exchange), None))
+    assert gateway._wait(state) == expected
