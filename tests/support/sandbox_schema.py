@@ -1,4 +1,4 @@
-"""A small schema document in the shape of ``GET /api/schema``, with every case that a destination can make difficult."""
+"""A small schema document in the shape of ``GET /api/schema``, with the cases that a destination makes difficult."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ def _mandatory(name: str, peer: str, identifier: str, **changes: Any) -> dict[st
     return relationship(name, peer, identifier, optional=False, min_count=1, max_count=1, **changes)
 
 
-STATUS = [{"name": name, "label": name.title(), "color": "#ffffff", "description": ""} for name in ("active", "drained")]
+STATUS = [
+    {"name": name, "label": name.title(), "color": "#ffffff", "description": ""} for name in ("active", "drained")
+]
 
 
 def _site() -> dict[str, Any]:
@@ -108,7 +110,7 @@ def _site() -> dict[str, Any]:
     relationships = [
         _many("devices", "LabDevice", "site__device"),
         _many("tags", "LabTag", "site__tag"),
-        _many("racks", "LabRack", "site__rack", on_delete="cascade"),
+        _many("racks", "LabPlace", "site__rack", on_delete="cascade"),
         relationship("parent", "LabSite", "site__parent", direction="outbound"),
         _many("children", "LabSite", "site__parent", direction="inbound"),
     ]
@@ -146,7 +148,7 @@ def _device() -> dict[str, Any]:
 
 def _rack(name: str) -> dict[str, Any]:
     """Two kinds of one generic, keyed by site and name, which the generic makes unique across both."""
-    relationships = [_mandatory("site", "LabSite", "site__rack" if name == "Rack" else "site__cabinet")]
+    relationships = [_mandatory("site", "LabSite", "site__rack")]
     return kind(
         name,
         [attribute("name", optional=False, inherited=True)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -85,7 +86,7 @@ class RunningSandbox:
         self._sandbox = create_app(document, token=token, seed=seed, clock=clock, version=version)
         self._address = (host, port)
         self._url: str | None = None
-        self._server: _Server | None = None
+        self._server: _ThreadServer | None = None
         self._thread: threading.Thread | None = None
 
     @property
@@ -122,7 +123,7 @@ class RunningSandbox:
         """
         listener, self._url = _listen(*self._address)
         ready = threading.Event()
-        server = self._server = _Server(self._sandbox, ready.set)
+        server = self._server = _ThreadServer(self._sandbox, ready.set)
         self._thread = threading.Thread(
             target=lambda: server.run(sockets=[listener]), name="sandbox-infrahub", daemon=True
         )
@@ -136,8 +137,7 @@ class RunningSandbox:
         """End the server; requests that a fault holds are let go. The store stays readable."""
         self.faults.clear()
         if self._server is not None:
-            self._server.should_exit = True
-            self._server.force_exit = True
+            self._server.request_stop()
         if self._thread is not None:
             self._thread.join(_STOP_SECONDS)
         self._server = self._thread = self._url = None
@@ -171,6 +171,8 @@ class _Server(uvicorn.Server):
                 lifespan="off",
                 log_config=None,
                 access_log=False,
+                date_header=False,
+                server_header=False,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             )
         )
@@ -179,6 +181,36 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+
+class _ThreadServer(_Server):
+    """Stops at once: uvicorn looks for a wish to stop ten times a second and then waits for its connections."""
+
+    def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
+        super().__init__(sandbox, ready)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping = asyncio.Event()
+
+    def request_stop(self) -> None:
+        """End the loop, from any thread."""
+        if self._loop is not None and self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+    async def main_loop(self) -> None:
+        await self._stopping.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for listener in sockets or ():
+            listener.close()
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
 
 
 def _listen(host: str, port: int) -> tuple[socket.socket, str]:
