@@ -42,12 +42,18 @@ def write_document(document: Mapping[str, Any] | Sequence[Any]) -> None:
 
 def write_records(records: Iterable[Mapping[str, Any]], *, stream: str) -> None:
     """NDJSON on stdout: a first line that names the stream and its version, then a record a line."""
-    _line({"stream": stream, "version": STREAM_VERSION})
+    write_stream_head(stream)
     for record in records:
-        _line(record)
+        write_record_line(record)
 
 
-def _line(record: Mapping[str, Any]) -> None:
+def write_stream_head(stream: str) -> None:
+    """The first line of a stream; unknown record types behind it must be tolerated."""
+    write_record_line({"stream": stream, "version": STREAM_VERSION})
+
+
+def write_record_line(record: Mapping[str, Any]) -> None:
+    """One record of a stream."""
     sys.stdout.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 import typer
 
-from ledger.cli.settings import Settings, load_settings
+from ledger.cli.settings import DestinationSettings, Settings, load_settings
 
 if TYPE_CHECKING:
-    pass
+    from consumers.infrahub.settings import InfrahubSettings
+    from ledger.store.embedded import Dsns, EmbeddedPostgres
+    from ledger.store.ledger import Ledger
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -34,20 +40,65 @@ class Invocation:
         return load_settings(config=self.config)
 
 
-def invocation(context: typer.Context) -> Invocation:
-    """The invocation that the global callback put on the context."""
+def settings_of(context: typer.Context) -> Settings:
+    """The settings of this invocation; the global callback put them on the context."""
     found = context.find_object(Invocation)
     if found is None:
         raise RuntimeError("the global callback did not run")
-    return found
-
-
-T = TypeVar("T")
+    return found.settings
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's coroutine on an event loop of its own."""
     return asyncio.run(work)
+
+
+def embedded(settings: Settings) -> EmbeddedPostgres:
+    """The embedded server of this installation (not started)."""
+    # imported here: asyncpg, httpx and the SDK together would cost every `--help` half a second
+    from ledger.store.embedded import EmbeddedPostgres, default_folder
+
+    return EmbeddedPostgres(settings.data_dir or default_folder())
+
+
+async def ledger_dsns(settings: Settings) -> Dsns:
+    """How to reach the ledger: the configured server, else the embedded one, which is started where it does not run."""
+    from ledger.store.embedded import Dsns
+
+    if settings.dsn is None:
+        return await embedded(settings).ensure_running()
+    dsn = settings.dsn.get_secret_value()
+    admin = settings.admin_dsn.get_secret_value() if settings.admin_dsn else ""
+    return Dsns(admin=admin, writer=dsn, projector=dsn, reader=dsn)
+
+
+def ledger_exists(settings: Settings) -> bool:
+    """Whether there is a ledger to ask without creating one; a review must not make folders (A85, C49)."""
+    return settings.dsn is not None or embedded(settings).status().exists
+
+
+@asynccontextmanager
+async def open_ledger(settings: Settings) -> AsyncIterator[Ledger]:
+    """The ledger of this installation, open for one command."""
+    from ledger.store.ledger import Ledger
+
+    dsns = await ledger_dsns(settings)
+    async with await Ledger.open(dsns.writer) as ledger:
+        yield ledger
+
+
+def infrahub_settings(settings: Settings, destination: DestinationSettings) -> InfrahubSettings:
+    """How to reach a declared destination; the token is taken from its file or variable now and kept out of sight."""
+    from consumers.infrahub.settings import InfrahubSettings
+
+    return InfrahubSettings(
+        url=destination.url,
+        branch=destination.branch,
+        token=destination.token(os.environ),
+        ca_file=destination.ca_file,
+        verify_tls=destination.verify_tls,
+        request_timeout=settings.writer.request_timeout,
+    )
 
 
 def _set_up_logging(*, verbose: bool) -> None:

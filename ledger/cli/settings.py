@@ -22,6 +22,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from consumers.settings import WriterTimes
 from ledger.binding import DestinationBinding
 from ledger.errors import ConfigurationError
 
@@ -38,6 +39,8 @@ class DestinationSettings(BaseModel):
     branch: str = "main"
     token_env: str | None = None
     token_file: Path | None = None
+    ca_file: Path | None = None
+    verify_tls: bool = True
     aliases: tuple[str, ...] = ()
 
     @model_validator(mode="after")
@@ -81,25 +84,6 @@ def _no_token(found: str, next_action: str) -> ConfigurationError:
         found=found,
         next_action=next_action,
     )
-
-
-class WriterTimes(BaseModel):
-    """Times of the writer, in seconds. Settings, so that a test can make them short (design 7)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    lease_ttl: float = Field(default=45.0, gt=0)
-    request_timeout: float = Field(default=10.0, gt=0)
-    margin: float = Field(default=5.0, ge=0)
-    settle_seconds: float = Field(default=30.0, ge=0)
-    max_converge_attempts: int = Field(default=3, ge=1)
-    poll_interval: float = Field(default=1.0, gt=0)
-
-    @model_validator(mode="after")
-    def _a_request_fits_into_the_lease(self) -> Self:
-        if self.lease_ttl <= self.request_timeout + self.margin:
-            raise ValueError("lease_ttl must be longer than request_timeout + margin")
-        return self
 
 
 class Settings(BaseSettings):

@@ -1,0 +1,226 @@
+"""Carrying out a committed run for somebody who waits: as the writer where nobody is, else by watching the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from ledger.cli.output import next_command, people
+from ledger.cli.progress import Report, progress
+from ledger.cli.session import infrahub_settings, ledger_dsns
+from ledger.errors import ApplyLedgerError, Finding
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from consumers.progress import WriterProgress
+    from consumers.writer import BindingWriter
+    from ledger.binding import DestinationBinding
+    from ledger.cli.settings import Settings
+    from ledger.store.embedded import Dsns
+    from ledger.store.ledger import Ledger
+
+WATCH_EVERY = 0.5
+_EXIT_CODES = {
+    "applied": ExitCode.DONE,
+    "failed": ExitCode.STOPPED_UNWRITTEN,
+    "interrupted": ExitCode.STOPPED_MAYBE_WRITTEN,
+    "stopped": ExitCode.INTERRUPTED,
+    "open": ExitCode.INTERRUPTED,
+}
+
+
+class WaitTimeoutError(ApplyLedgerError):
+    """The run did not end in the time that was given; it goes on without us."""
+
+    exit_code = ExitCode.BUSY
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What became of a run, from its projection."""
+
+    document: dict[str, Any]
+    findings: Sequence[Finding]
+    operations_per_second: float | None
+
+    @property
+    def state(self) -> str:
+        """The run's last terminal event, or ``open``."""
+        return str(self.document["state"])
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """By state; a refusal has the code of what was found."""
+        from consumers.errors import exit_code_of_refusal
+
+        if self.state == "refused":
+            return exit_code_of_refusal(self.findings)
+        return _EXIT_CODES[self.state]
+
+
+async def carry_out(
+    settings: Settings, binding: DestinationBinding, run_id: str, *, by: str, wait_timeout: float | None
+) -> RunResult:
+    """Wait for a run to end; claim the binding and work its inbox in order where nobody else does.
+
+    Raises:
+        WaitTimeoutError: ``wait_timeout`` seconds have passed.
+        ApplyLedgerError: the ledger or the destination's settings.
+    """
+    from ledger.store.errors import LeaseHeldError
+    from ledger.store.ledger import Ledger
+
+    dsns = await ledger_dsns(settings)
+    interrupted = asyncio.Event()
+    async with await Ledger.open(dsns.writer) as ledger:
+        with progress("operations") as report, _on_interrupt(interrupted):
+            writer = new_writer(settings, dsns, binding, report)
+            try:
+                async with asyncio.timeout(wait_timeout):
+                    await _write_or_watch(writer, ledger, binding, run_id, by, interrupted, report, LeaseHeldError)
+            except TimeoutError:
+                raise _waited_enough(run_id, wait_timeout) from None
+        return await run_result(dsns, ledger, binding, run_id)
+
+
+async def _write_or_watch(
+    writer: BindingWriter,
+    ledger: Ledger,
+    binding: DestinationBinding,
+    run_id: str,
+    by: str,
+    interrupted: asyncio.Event,
+    report: Report,
+    held: type[ApplyLedgerError],
+) -> None:
+    """The writer may die while we watch; then its lease runs out and the next claim is ours."""
+    said = ""
+    while not interrupted.is_set():
+        try:
+            await writer.drain(run_id, by=by, interrupted=interrupted)
+            return
+        except held as exc:
+            if exc.found != said:
+                said = exc.found
+                people.print(Text.assemble(("waiting: ", "yellow"), f"another writer serves {binding}: {exc.found}"))
+        except LookupError:
+            return  # somebody else carried it out between our order and our claim
+        row = await ledger.binding(binding)
+        if row is None:
+            return
+        facts = await ledger.run_state(row.id, run_id)
+        if facts.terminal is not None and not facts.is_open:
+            return
+        report("applying", len(facts.outcomes), None)
+        await asyncio.sleep(WATCH_EVERY)
+
+
+def new_writer(settings: Settings, dsns: Dsns, binding: DestinationBinding, report: Report | None) -> BindingWriter:
+    """The writer of a declared destination, with this installation's times."""
+    from consumers.infrahub.connection import InfrahubOpener
+    from consumers.settings import WriterSettings
+    from consumers.writer import BindingWriter
+
+    def shown(progress: WriterProgress) -> None:
+        if progress.phase == "applying" and report is not None:
+            report("applying", progress.done, progress.total)
+        elif progress.phase in ("settling", "taking_over") and progress.seconds:
+            wait = f"no request to {binding} for {progress.seconds:.0f} s {progress.detail}"
+            people.print(Text.assemble(("settling: ", "yellow"), wait))
+
+    return BindingWriter(
+        dsns.writer,
+        binding,
+        InfrahubOpener(lambda asked: infrahub_settings(settings, settings.declared(asked))),
+        WriterSettings(artifact_root=settings.cache_dir, **settings.writer.model_dump()),
+        observe=shown,
+    )
+
+
+async def run_result(dsns: Dsns, ledger: Ledger, binding: DestinationBinding, run_id: str) -> RunResult:
+    """The projection of a run, brought up to date first, and the findings of a refusal."""
+    from ledger.store.projections import ProjectionStore
+
+    row = await ledger.binding(binding)
+    async with await ProjectionStore.open(dsns.projector) as projections:
+        await projections.catch_up()
+        summary = await projections.run_summary(row.id, run_id) if row is not None else None
+    if row is None or summary is None:
+        raise LookupError(f"run {run_id} has no events on {binding}")
+    findings: list[Finding] = []
+    if summary.state == "refused":
+        findings = await _findings(ledger, row.id, run_id)
+    return RunResult(summary.document(), findings, summary.operations_per_second)
+
+
+async def _findings(ledger: Ledger, binding_id: int, run_id: str) -> list[Finding]:
+    from ledger.events import PlanRefused
+
+    refusals = [event async for event in ledger.events(binding_id, run_id=run_id) if event.kind == "plan.refused"]
+    return list(PlanRefused.model_validate_json(refusals[-1].body).findings) if refusals else []
+
+
+def finish_artifact(run_dir: Path, result: RunResult) -> None:
+    """Complete ``run.json`` and, after an applied run, the row-count baseline; nobody else writes them (P122)."""
+    from ledger.plan import read_saved_plan
+    from producers.run_directory import finish_run, write_rowcounts
+
+    keys = (
+        "applied_operations",
+        "skipped_delete_operations",
+        "skipped_delete_count",
+        "failed_operation",
+        "failed_operation_wrote",
+        "may_have_partially_written",
+    )
+    summary = {key: result.document[key] for key in keys}
+    finish_run(run_dir, status=result.state, summary=summary, finished_at=datetime.now(UTC))
+    if result.state == "applied":
+        snapshots = read_saved_plan(run_dir).manifest.source_snapshot
+        write_rowcounts(run_dir.parent, {Path(record.path).stem: record.row_count for record in snapshots})
+
+
+def show_result(result: RunResult, run: str, *, table: bool) -> None:
+    """The summary of a run for people, what failed, and the next command."""
+    from ledger.cli.run_display import print_run
+
+    if table:
+        print_run(result.document, result.operations_per_second)
+    for finding in result.findings:
+        people.print(Text(str(finding), style="red"))
+    if result.state in ("failed", "interrupted", "stopped"):
+        next_command(f"apply-ledger resume {run} --reason TEXT")
+    elif result.state == "refused":
+        next_command("apply-ledger plan …   (a fresh plan), then review and apply that one")
+    else:
+        next_command(f"apply-ledger replay --run {result.document['run_id']}")
+
+
+def _waited_enough(run_id: str, seconds: float | None) -> WaitTimeoutError:
+    return WaitTimeoutError(
+        checked=f"run {run_id}",
+        expected=f"an end within {seconds:g} s",
+        found="a run that still goes on",
+        next_action=f"apply-ledger runs show {run_id}",
+    )
+
+
+@contextmanager
+def _on_interrupt(interrupted: asyncio.Event) -> Iterator[None]:
+    """Ctrl-C ends the waiting, and where this process writes, stops the run after the operation in flight (7.8)."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupted.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,251 @@
+"""``commit``, ``apply``, ``resume`` and ``stop``: orders for the single writer of a destination."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ledger.cli.applying import RunResult, carry_out, finish_artifact, show_result
+from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
+from ledger.cli.plan_commands import OutputOption, RunArgument
+from ledger.cli.run_lookup import binding_of_run, find_run_directory, run_id_of
+from ledger.cli.session import open_ledger, run_async, settings_of
+from ledger.commit import Policy
+from ledger.errors import UsageError
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from ledger.cli.settings import Settings
+    from ledger.commit import PlanCommit
+    from ledger.store.ledger import Receipt
+
+ChecksumOption = Annotated[
+    str | None,
+    typer.Option("--expected-checksum", help="The checksum that was reviewed; needed when not on a terminal."),
+]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why; recorded with the order.")]
+ActorOption = Annotated[str | None, typer.Option("--actor", help="Who asks, recorded as a claim; default: this user.")]
+OnUnknown = Literal["stop", "converge"]
+OnCrash = Literal["resume", "stop"]
+OnOverlap = Literal["warn", "refuse"]
+OnUnknownOption = Annotated[
+    OnUnknown, typer.Option("--on-unknown", help="After a lost answer: stop, or send it again.")
+]
+OnCrashOption = Annotated[OnCrash, typer.Option("--on-crash", help="When a writer died in the middle of the run.")]
+OnOverlapOption = Annotated[OnOverlap, typer.Option("--on-overlap", help="When another source wrote the same objects.")]
+AllowStaleOption = Annotated[bool, typer.Option("--allow-stale", help="Although this source applied a newer plan.")]
+AllowChangeOption = Annotated[
+    bool, typer.Option("--allow-destination-change", help="Apply to another destination than the plan was made for.")
+]
+ConfigFileOption = Annotated[
+    Path | None, typer.Option("--config-file", help="Where the sync's configuration is now, if it moved.")
+]
+WaitTimeoutOption = Annotated[float | None, typer.Option("--wait-timeout", help="Seconds to wait for the run at most.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("commit")(commit)
+    app.command("apply")(apply)
+    app.command("resume")(resume)
+    app.command("stop")(stop)
+
+
+def commit(
+    context: typer.Context,
+    run: RunArgument,
+    expected_checksum: ChecksumOption = None,
+    reason: ReasonOption = "",
+    actor: ActorOption = None,
+    on_unknown: OnUnknownOption = "stop",
+    on_crash: OnCrashOption = "resume",
+    on_overlap: OnOverlapOption = "warn",
+    allow_stale: AllowStaleOption = False,
+    allow_destination_change: AllowChangeOption = False,
+    config_file: ConfigFileOption = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Order a reviewed plan to be applied; whoever serves the destination carries it out in the order of the inbox."""
+    policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
+    settings = settings_of(context)
+    order, receipt = run_async(_commit(settings, run, expected_checksum, reason, actor, policy, config_file))
+    record = {
+        "run_id": order.run_id,
+        "commit_id": order.commit_id,
+        "order_id": str(receipt.order_id),
+        "first": receipt.first,
+        "position": receipt.position,
+        "binding": order.binding.model_dump(),
+        "plan_checksum": order.plan_checksum,
+    }
+    _write_record(record, output, stream="commit")
+    if output is OutputForm.TABLE:
+        again = "committed" if receipt.first else "had been committed before; nothing changed"
+        people.print(f"run {order.run_id} {again} (ledger position {receipt.position})", markup=False)
+    next_command(
+        f"apply-ledger apply {run} --expected-checksum {order.plan_checksum}   (or let `apply-ledger work` take it)"
+    )
+    return ExitCode.DONE
+
+
+def apply(
+    context: typer.Context,
+    run: RunArgument,
+    expected_checksum: ChecksumOption = None,
+    reason: ReasonOption = "",
+    actor: ActorOption = None,
+    on_unknown: OnUnknownOption = "stop",
+    on_crash: OnCrashOption = "resume",
+    on_overlap: OnOverlapOption = "warn",
+    allow_stale: AllowStaleOption = False,
+    allow_destination_change: AllowChangeOption = False,
+    config_file: ConfigFileOption = None,
+    wait_timeout: WaitTimeoutOption = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Commit a reviewed plan and wait for its end; where nobody serves the destination, be its writer meanwhile."""
+    policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
+    settings = settings_of(context)
+
+    async def work() -> RunResult:
+        order, _ = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
+        result = await carry_out(settings, order.binding, order.run_id, by=order.actor, wait_timeout=wait_timeout)
+        finish_artifact(find_run_directory(settings.cache_dir, run), result)
+        return result
+
+    return _report(run_async(work()), run, output)
+
+
+def resume(
+    context: typer.Context,
+    run: RunArgument,
+    reason: ReasonOption = "",
+    actor: ActorOption = None,
+    on_unknown: OnUnknownOption = "stop",
+    on_crash: OnCrashOption = "resume",
+    on_overlap: OnOverlapOption = "warn",
+    allow_stale: AllowStaleOption = False,
+    allow_destination_change: AllowChangeOption = False,
+    wait: Annotated[
+        bool, typer.Option("--wait/--no-wait", help="Wait for the run (and write, where nobody does).")
+    ] = True,
+    wait_timeout: WaitTimeoutOption = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Go on with a run that stopped, failed, was interrupted or refused: from its first operation without a success."""
+    policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
+    settings = settings_of(context)
+    run_id = run_id_of(run)
+    by = actor or _this_user()
+
+    async def work() -> RunResult | None:
+        async with open_ledger(settings) as ledger:
+            row = await binding_of_run(ledger, run_id)
+            await ledger.submit_resume(row.id, run_id=run_id, by=by, reason=reason, policy=policy)
+        if not wait:
+            return None
+        result = await carry_out(settings, row.binding, run_id, by=by, wait_timeout=wait_timeout)
+        if "/" in run or list(settings.cache_dir.glob(f"*/{run_id}")):
+            finish_artifact(find_run_directory(settings.cache_dir, run), result)
+        return result
+
+    result = run_async(work())
+    if result is None:
+        people.print(f"run {run_id} is ordered to go on", markup=False)
+        next_command(f"apply-ledger runs show {run_id}")
+        return ExitCode.DONE
+    return _report(result, run, output)
+
+
+def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", actor: ActorOption = None) -> int:
+    """Ask the writer to stop a run between two operations. What was written stays; `resume` goes on."""
+    settings = settings_of(context)
+    run_id = run_id_of(run)
+
+    async def work() -> None:
+        async with open_ledger(settings) as ledger:
+            row = await binding_of_run(ledger, run_id)
+            await ledger.submit_stop(row.id, run_id=run_id, by=actor or _this_user(), reason=reason)
+
+    run_async(work())
+    people.print(f"run {run_id} is ordered to stop after the operation in flight", markup=False)
+    next_command(f"apply-ledger runs show {run_id}")
+    return ExitCode.DONE
+
+
+async def _commit(
+    settings: Settings,
+    run: str,
+    expected_checksum: str | None,
+    reason: str,
+    actor: str | None,
+    policy: Policy,
+    config_file: Path | None,
+) -> tuple[PlanCommit, Receipt]:
+    from producers.commit import build_commit
+
+    order = build_commit(
+        find_run_directory(settings.cache_dir, run),
+        actor=actor or _this_user(),
+        reason=reason,
+        policy=policy,
+        clock=lambda: datetime.now(UTC),
+        expected_checksum=_reviewed(expected_checksum),
+        configuration=config_file,
+    )
+    settings.declared(order.binding)
+    async with open_ledger(settings) as ledger:
+        receipt = await ledger.submit_commit(await ledger.register_binding(order.binding), order)
+    return order, receipt
+
+
+def _reviewed(checksum: str | None) -> str | None:
+    """The checksum as typed or pasted, in any case and with blanks; a script must name what was reviewed (G1)."""
+    if checksum is not None:
+        return re.sub(r"\s+", "", checksum).lower()
+    if sys.stdin.isatty():
+        return None
+    raise UsageError(
+        checked="--expected-checksum",
+        expected="the checksum of the plan that was reviewed: this is not a terminal",
+        found="nothing",
+        next_action="read it in `apply-ledger show RUN` and pass it on",
+    )
+
+
+def _policy(
+    on_unknown: OnUnknown, on_crash: OnCrash, on_overlap: OnOverlap, allow_stale: bool, allow_change: bool
+) -> Policy:
+    return Policy(
+        on_unknown=on_unknown,
+        on_crash=on_crash,
+        on_overlap=on_overlap,
+        allow_stale=allow_stale,
+        allow_destination_change=allow_change,
+    )
+
+
+def _this_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def _report(result: RunResult, run: str, output: OutputForm) -> int:
+    _write_record(result.document, output, stream="run-summary")
+    show_result(result, run, table=output is OutputForm.TABLE)
+    return result.exit_code
+
+
+def _write_record(record: dict[str, object], output: OutputForm, *, stream: str) -> None:
+    if output is OutputForm.JSON:
+        write_document(record)
+    elif output is OutputForm.NDJSON:
+        write_records([record], stream=stream)

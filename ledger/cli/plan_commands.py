@@ -1,0 +1,229 @@
+"""``plan`` and ``show``: make a plan from a source, and read it before anything is written."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli.output import OutputForm, data_console, next_command, people, write_document, write_records
+from ledger.cli.progress import progress
+from ledger.cli.run_lookup import find_run_directory
+from ledger.cli.session import infrahub_settings, ledger_exists, open_ledger, run_async, settings_of
+from ledger.errors import UsageError
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from ledger.binding import DestinationBinding
+    from ledger.cli.settings import Settings
+    from ledger.events import Overlap
+    from ledger.plan import SavedPlan
+    from ledger.store.ledger import Ledger
+    from producers.config import LoadedConfiguration
+    from producers.planning import PlannedRun
+
+OutputOption = Annotated[OutputForm, typer.Option("--output", "-o", help="Form of the data on stdout.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="<sync-name>/<run-id>, or a run id that is unique.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("plan")(plan)
+    app.command("show")(show)
+
+
+def plan(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the sync, looked for below --directory.")] = None,
+    config_file: Annotated[Path | None, typer.Option("--config-file", help="The sync's configuration file.")] = None,
+    directory: Annotated[Path, typer.Option("--directory", help="Where config.yml files are looked for.")] = Path(),
+    branch: Annotated[str | None, typer.Option("--branch", help="Branch of the destination.")] = None,
+    source_setting: Annotated[
+        list[str] | None, typer.Option("--source-setting", metavar="NAME=VALUE", help="Override a source setting.")
+    ] = None,
+    continue_on_error: Annotated[
+        bool, typer.Option("--continue-on-error", help="Leave out rows that cannot be planned, each with its reason.")
+    ] = False,
+    allow_rowcount_drop: Annotated[
+        bool, typer.Option("--allow-rowcount-drop", help="Plan although a kind lost more than half of its rows.")
+    ] = False,
+    concurrent_load: Annotated[
+        bool, typer.Option("--concurrent-load/--no-concurrent-load", help="Read both sides at once.")
+    ] = True,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit 2 when the plan holds a create or an update.")
+    ] = False,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Compare a source with its destination and save what would have to change; the destination is only read."""
+    from producers.config import find_configuration, load_configuration
+
+    if (name is None) == (config_file is None):
+        raise UsageError(
+            checked="the options of plan",
+            expected="exactly one of --name and --config-file",
+            found="both" if name else "neither",
+            next_action="apply-ledger plan --config-file FILE",
+        )
+    path = config_file or find_configuration(directory, name or "")
+    loaded = load_configuration(path, source_settings=_source_settings(source_setting or []))
+    for warning in loaded.warnings:
+        people.print(f"warning: {warning}", style="yellow", markup=False)
+    settings = settings_of(context)
+    options = {
+        "continue_on_error": continue_on_error,
+        "allow_rowcount_drop": allow_rowcount_drop,
+        "concurrent_load": concurrent_load,
+    }
+    planned = run_async(_plan(settings, loaded, branch, options))
+    saved = _saved(planned.run_dir)
+    _show_planned(settings, planned, saved, output)
+    changes = any(planned.counts.get(action) for action in ("create", "update"))
+    return ExitCode.CHANGES_PRESENT if detailed_exitcode and changes else ExitCode.DONE
+
+
+def show(
+    context: typer.Context,
+    run: RunArgument,
+    detail: Annotated[bool, typer.Option("--detail", help="Every resource with its fields.")] = False,
+    kind: Annotated[str | None, typer.Option("--kind", help="Only resources of this kind.")] = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Review a saved plan. Reads it, asks the ledger who wrote what last, and writes nothing."""
+    settings = settings_of(context)
+    saved = _saved(find_run_directory(settings.cache_dir, run))
+    last_writers, overlaps = run_async(_what_the_ledger_says(settings, saved))
+    if output is OutputForm.TABLE:
+        from ledger.plan.review import render_review
+
+        render_review(saved, data_console(), detail=detail, kind=kind, last_writers=last_writers, overlaps=overlaps)
+        return ExitCode.REFUSED if saved.problems else ExitCode.DONE
+    from ledger.plan.review import review_document
+
+    document = review_document(saved, kind=kind, last_writers=last_writers, overlaps=overlaps)
+    if output is OutputForm.JSON:
+        write_document(document)
+    else:
+        write_records(document["resources"], stream="plan-review")
+    return ExitCode.REFUSED if saved.problems else ExitCode.DONE
+
+
+def _source_settings(pairs: list[str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name or name in settings:
+            raise UsageError(
+                checked="--source-setting",
+                expected="NAME=VALUE, each name once",
+                found=repr(pair) if "=" not in pair else f"{name!r} twice or empty",
+                next_action="for example --source-setting directory=../data/day0",
+            )
+        settings[name] = value
+    return settings
+
+
+async def _plan(
+    settings: Settings, loaded: LoadedConfiguration, branch: str | None, options: dict[str, bool]
+) -> PlannedRun:
+    from consumers.infrahub.connection import open_reader
+    from producers.config import resolve_binding
+    from producers.planning import PlanOptions, make_plan
+
+    binding = resolve_binding(loaded.config, environ=os.environ, branch_flag=branch)
+    destination = settings.declared(binding)
+    async with open_ledger(settings) as ledger, open_reader(infrahub_settings(settings, destination)) as reader:
+        row = await ledger.binding(reader.binding)
+        baseline = await _baseline(ledger, row.id, loaded.config.name) if row is not None else None
+        plan_options = PlanOptions(
+            **options, baseline=baseline, ledger_position=row.head_position if row is not None else 0
+        )
+        with progress("objects") as report:
+            return await make_plan(
+                loaded,
+                reader,
+                root=settings.cache_dir,
+                options=plan_options,
+                clock=lambda: datetime.now(UTC),
+                progress=lambda state: report(state.phase, state.done, state.total),
+            )
+
+
+async def _baseline(ledger: Ledger, binding_id: int, source: str) -> dict[str, int] | None:
+    """Rows per kind of this source's last applied plan, from the manifest in the ledger (design 4.13)."""
+    manifest = await ledger.last_applied_manifest(binding_id, source)
+    if manifest is None:
+        return None
+    snapshots: list[dict[str, Any]] = json.loads(manifest)["source_snapshot"]
+    return {Path(record["path"]).stem: record["row_count"] for record in snapshots}
+
+
+def _saved(run_dir: Path) -> SavedPlan:
+    from ledger.plan import read_saved_plan
+
+    return read_saved_plan(run_dir)
+
+
+def _show_planned(settings: Settings, planned: PlannedRun, saved: SavedPlan, output: OutputForm) -> None:
+    run = f"{planned.run_dir.parent.name}/{planned.run_id}"
+    for warning in planned.warnings:
+        people.print(f"warning: {warning}", style="yellow", markup=False)
+    if output is OutputForm.TABLE:
+        from ledger.plan.review import render_review
+
+        last_writers, overlaps = run_async(_what_the_ledger_says(settings, saved))
+        render_review(saved, data_console(), last_writers=last_writers, overlaps=overlaps)
+    else:
+        record = {
+            "run": run,
+            "run_id": planned.run_id,
+            "run_dir": str(planned.run_dir),
+            "plan_checksum": planned.manifest.plan_checksum,
+            "counts": dict(planned.counts),
+            "operations_count": planned.manifest.operations_count,
+            "filtered_rows": dict(planned.filtered_rows),
+            "findings": [finding.model_dump() for finding in planned.findings],
+        }
+        if output is OutputForm.JSON:
+            write_document(record)
+        else:
+            write_records([record], stream="planned-run")
+    next_command(f"apply-ledger show {run} --detail")
+    if planned.manifest.operations_count:
+        next_command(f"apply-ledger apply {run} --expected-checksum {planned.manifest.plan_checksum}")
+
+
+async def _what_the_ledger_says(settings: Settings, saved: SavedPlan) -> tuple[dict[bytes, str] | None, list[Overlap]]:
+    """Who wrote these objects last, and what other sources wrote since the plan was made; nothing without a ledger."""
+    binding: DestinationBinding | None = saved.manifest.destination_binding
+    if binding is None or not ledger_exists(settings):
+        return None, []
+    from consumers.overlaps import find_overlaps
+    from producers.errors import RunDirectoryError
+    from producers.run_directory import read_run_record
+
+    async with open_ledger(settings) as ledger:
+        row = await ledger.binding(binding)
+        if row is None:
+            return {}, []
+        writers = await ledger.last_writers(row.id, None)
+        try:
+            position = read_run_record(saved.run_dir).ledger_position
+        except RunDirectoryError:
+            position = None  # a plan made elsewhere has no run.json of ours; then nothing is claimed about overlaps
+        found = (
+            await find_overlaps(
+                ledger,
+                row.id,
+                source=saved.manifest.source,
+                after_position=position,
+                operations=saved.operations,
+            )
+            if position is not None and saved.manifest.source is not None
+            else []
+        )
+        return {key: write.source for key, write in writers.items()}, [item.overlap for item in found]

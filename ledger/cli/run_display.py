@@ -1,0 +1,65 @@
+"""One run, printed for people: state, counts that add up to the plan, positions, what failed, what was overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.text import Text
+
+from ledger.cli.output import data_console
+from ledger.plan.describe import object_text
+
+STATE_STYLES = {
+    "applied": "green",
+    "open": "yellow",
+    "stopped": "yellow",
+    "failed": "red",
+    "interrupted": "red",
+    "refused": "red",
+}
+COUNTS = ("planned", "applied", "skipped", "failed", "unknown", "not_attempted")
+OVERLAP_LIMIT = 20
+
+
+def print_run(document: Mapping[str, Any], operations_per_second: float | None) -> None:
+    """Print a run's summary document on stdout."""
+    console = data_console()
+    state = str(document["state"])
+    console.print(
+        Text.assemble(
+            (f"run {document['run_id']} ", "bold"),
+            (state, f"bold {STATE_STYLES[state]}"),
+            f"  source {document['source']}",
+        )
+    )
+    counts = [f"{document[name] or 0:,} {name.replace('_', ' ')}" for name in COUNTS]
+    if operations_per_second is not None:
+        counts.append(f"{operations_per_second:,.0f} operations/s")
+    console.print("  " + " · ".join(counts), soft_wrap=True)
+    positions = f"ledger positions {document['committed_position']} to {document['position']}"
+    console.print(f"  {positions} · plan {document['plan_checksum']}", soft_wrap=True, style="dim")
+    if document["failed_operation"] is not None:
+        proven = document["failed_operation_wrote"] is False
+        wrote = "proven to have written nothing" if proven else "may have written"
+        console.print(Text(f"  failed operation {document['failed_operation']}: {wrote}", style="red"))
+    if document["skipped_delete_count"]:
+        skipped = f"  warning: {document['skipped_delete_count']:,} recorded deletes were not executed"
+        console.print(Text(skipped, style="yellow"))
+    _print_overlaps(document)
+
+
+def _print_overlaps(document: Mapping[str, Any]) -> None:
+    overlaps, total = document["overlaps"], document["overlaps_total"]
+    if not overlaps:
+        return
+    console = data_console()
+    console.print(Text(f"  overwrites what other sources wrote since: {total:,} objects", style="yellow"))
+    for overlap in overlaps[:OVERLAP_LIMIT]:
+        fields = ", ".join(overlap["fields"]) or "no common field"
+        what = object_text(overlap["kind"], overlap["identity"])
+        console.print(
+            Text(f"    {what}: {fields}  ({overlap['source']}, position {overlap['position']})"), soft_wrap=True
+        )
+    if total > OVERLAP_LIMIT:
+        console.print(f"    … and {total - OVERLAP_LIMIT:,} more; --output json has them", style="dim")

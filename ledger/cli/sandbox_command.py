@@ -1,0 +1,43 @@
+"""``sandbox``: a small Infrahub on this machine, for trying things out."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ledger.cli.output import OutputForm, next_command, people, write_document
+from ledger.cli.plan_commands import OutputOption
+from ledger.exit_codes import ExitCode
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("sandbox")(sandbox)
+
+
+def sandbox(
+    schema: Annotated[Path, typer.Option("--schema", help="A saved answer of an Infrahub's GET /api/schema.")],
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Serve a sandbox Infrahub in memory until Ctrl-C; its token is INFRAHUB_API_TOKEN, else a fresh one is shown."""
+    from consumers.infrahub.sandbox.server import serve
+
+    given = os.environ.get("INFRAHUB_API_TOKEN", "").strip()
+    token = given or secrets.token_urlsafe(24)
+
+    def started(url: str) -> None:
+        if output is not OutputForm.TABLE:
+            write_document({"url": url, "pid": os.getpid()})
+        people.print(f"sandbox Infrahub at {url}; everything is gone when it stops", markup=False)
+        if not given:
+            # a token of a throw-away server on this machine, made a moment ago: showing it is how one gets in
+            next_command(f"export INFRAHUB_ADDRESS={url} INFRAHUB_API_TOKEN={token}")
+
+    serve(host, port, schema, token, started=started)
+    return ExitCode.DONE
