@@ -44,7 +44,7 @@ def coverage_problem(recorded: Any, coverage_bytes: bytes | None) -> CoveragePro
         return CoverageProblem(expected, f"digest {digest}")
     counts = count_actions(coverage_bytes)
     if counts is None:
-        return CoverageProblem(expected, "a line without one of the five actions")
+        return CoverageProblem(expected, "a line that is not whole or has none of the five actions")
     # Compared with their types: true is no count.
     stated = recorded.get("counts")
     if not isinstance(stated, dict) or {**stated} != counts or any(type(n) is not int for n in stated.values()):
@@ -59,9 +59,10 @@ class ActionCounter:
         self._found: Counter[bytes] = Counter()
 
     def add(self, line: bytes) -> None:
-        """Count one canonical line."""
+        """Count one canonical line, newline included; anything else counts as a line without an action."""
         start = len(_BEFORE_ACTION)
-        self._found[line[start : line.find(b'"', start)] if line.startswith(_BEFORE_ACTION) else b"?"] += 1
+        whole = line.startswith(_BEFORE_ACTION) and line.find(b"\n") == len(line) - 1
+        self._found[line[start : line.find(b'"', start)] if whole else b"?"] += 1
 
     def counts(self) -> dict[str, int] | None:
         """A count for each of the five actions, zeros included; None when a line began with no known action."""
