@@ -160,5 +160,5 @@ def test_every_form_is_named_like_the_planning_error_it_is() -> None:
         assert issubclass(form, planned)
         assert issubclass(form, ProvenUnwrittenError)
         fault = planned(checked="a", expected="b", found="c", next_action="d")
-        assert type(refusal([fault], operation_id="a")) is form
-        assert [finding.name for finding in refusal([fault], operation_id="a").findings] == [form.__name__]
+        raised: object = refusal([fault], operation_id="a")
+        assert type(raised) is form
