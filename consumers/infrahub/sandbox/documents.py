@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from graphql import (
     DocumentNode,
+    FieldNode,
     FragmentDefinitionNode,
     GraphQLError,
     GraphQLSchema,
@@ -68,10 +69,14 @@ class Document:
 
 
 class RequestRefusedError(Exception):
-    """Document or variables are wrong: nothing ran, and the errors have no path."""
+    """Document or variables are wrong: nothing ran, and the errors have no path.
 
-    def __init__(self, errors: list[GraphQLError]) -> None:
+    ``mutations`` are (response key, name) of the mutations that were asked for.
+    """
+
+    def __init__(self, errors: list[GraphQLError], mutations: Sequence[tuple[str, str]] = ()) -> None:
         super().__init__("; ".join(error.message for error in errors))
+        self.mutations = tuple(mutations)
         self.answer: dict[str, Any] = {"data": None, "errors": [_formatted(error) for error in errors]}
 
 
@@ -92,7 +97,7 @@ class DocumentCache:
         """
         document = self._document(text)
         if document.errors:
-            raise RequestRefusedError(document.errors)
+            raise RequestRefusedError(document.errors, _mutations(document.ast))
         plan = document.plans.get(operation_name)
         if plan is None:
             plan = self._make_plan(document.ast, operation_name, variables)
@@ -142,6 +147,16 @@ def _operation(ast: DocumentNode, name: str | None) -> OperationDefinitionNode:
     if len(operations) != 1:
         raise RequestRefusedError([GraphQLError("Must provide operation name if query contains multiple operations.")])
     return operations[0]
+
+
+def _mutations(ast: DocumentNode) -> list[tuple[str, str]]:
+    return [
+        (field.alias.value if field.alias else field.name.value, field.name.value)
+        for item in ast.definitions
+        if isinstance(item, OperationDefinitionNode) and item.operation is OperationType.MUTATION
+        for field in item.selection_set.selections
+        if isinstance(field, FieldNode)
+    ]
 
 
 def _formatted(error: GraphQLError) -> dict[str, Any]:

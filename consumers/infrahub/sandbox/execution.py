@@ -74,9 +74,16 @@ class Engine:
         definitions = plan.operation.variable_definitions or ()
         coerced = get_variable_values(self.schema, definitions, dict(variables), max_errors=_MAX_VARIABLE_ERRORS)
         if isinstance(coerced, list):
-            raise RequestRefusedError(coerced)
+            asked = [(root.selected.key, root.selected.name) for root in plan.roots] if plan.is_mutation else []
+            raise RequestRefusedError(coerced, asked)
         mutations = tuple(self._mutation(root, coerced) for root in plan.roots) if plan.is_mutation else ()
         return PreparedRequest(plan, branch, coerced, mutations)
+
+    def kind_and_action(self, mutation: str) -> tuple[str | None, str | None]:
+        """The parts of a mutation's name; both None for one that is about no kind of the schema."""
+        action = next((action for action in _ACTIONS if mutation.endswith(action)), "")
+        kind = mutation.removesuffix(action)
+        return (kind, action) if action and kind in self.store.model.kinds else (None, None)
 
     def run_query(self, request: PreparedRequest) -> Answer:
         """The answer of a query."""
@@ -148,10 +155,7 @@ class Engine:
         name = root.selected.name
         definition = _root_fields(self.schema.mutation_type).get(name)
         arguments = get_argument_values(definition, root.selected.node, variables) if definition is not None else {}
-        action = next((action for action in _ACTIONS if name.endswith(action)), None)
-        kind = name.removesuffix(action) if action else None
-        if kind not in self.store.model.kinds:
-            kind = action = None
+        kind, action = self.kind_and_action(name)
         return MutationField(root.selected.key, name, kind, action, arguments.get("data") or {}, root)
 
 

@@ -61,6 +61,7 @@ class GraphQLEndpoint:
         except GraphQLSyntaxError:
             return plain_500()
         except RequestRefusedError as exc:
+            self._refused(name, exc, variables)
             return json_answer(exc.answer)
         if prepared.mutations and credential == "none":
             return unauthorised()
@@ -106,6 +107,14 @@ class GraphQLEndpoint:
             entries[mutation.key].object_id = node.id if node is not None else mutation.data.get("id")
 
         return self._engine.run_mutations(prepared, written)
+
+    def _refused(self, branch: str, refusal: RequestRefusedError, variables: dict[str, Any]) -> None:
+        """Mutations that never ran were on the wire all the same."""
+        for key, name in refusal.mutations:
+            kind, action = self._engine.kind_and_action(name)
+            self._journal.receive(
+                branch=branch, mutation=name, key=key, kind=kind, action=action, data={}, variables=variables
+            )
 
     def _received(self, prepared: PreparedRequest, mutation: MutationField, body: dict[str, Any]) -> JournalEntry:
         return self._journal.receive(

@@ -10,7 +10,8 @@ from typing import Any
 
 @dataclass(slots=True)
 class JournalEntry:
-    """One mutation as it was received. ``data`` is the mutation's coerced input, ``variables`` what was sent.
+    """One mutation as it was received. ``data`` is the mutation's coerced input (empty where GraphQL itself
+    refused the request), ``variables`` what was sent.
 
     ``written`` says whether it wrote (an upsert that changed nothing counts), ``object_id`` what it wrote to.
     ``fault`` is the answer that a fault gave instead of the true one.
