@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from consumers.infrahub.exchange import Exchange
+
+_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+"""Codes are stored as they are, so anything that does not look like one is none."""
 
 
 class Shape(StrEnum):
@@ -81,7 +85,7 @@ def _read_error(item: dict[str, Any]) -> ServerError:
     code, status, path, data = marks.get("code"), marks.get("http_status"), item.get("path"), marks.get("data")
     return ServerError(
         message=_words(item.get("message")),
-        code=code if isinstance(code, str) else None,
+        code=code if isinstance(code, str) and _CODE.fullmatch(code) else None,
         http_status=status if isinstance(status, int) and not isinstance(status, bool) else None,
         path=tuple(path) if isinstance(path, list) else (),
         data=data if isinstance(data, dict) else {},

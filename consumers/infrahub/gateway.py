@@ -18,8 +18,22 @@ from consumers.infrahub.redaction import Redactor
 from consumers.infrahub.settings import InfrahubSettings
 
 _MAX_ERRORS_SHOWN = 20
+_BODY_SHOWN = 300
+"""Characters of a body that is no GraphQL: enough to recognise a proxy's page."""
 
 T = TypeVar("T")
+
+
+def _never_ran(error: BaseException) -> bool:
+    return isinstance(error, FailedExchange) and error.exchange.never_ran
+
+
+def _passing(error: BaseException) -> bool:
+    """Whether a *read* is worth another try: no answer, or a fault of the server."""
+    if not isinstance(error, FailedExchange):
+        return False
+    exchange = error.exchange
+    return exchange.never_ran or exchange.status is None or exchange.status >= 500
 
 
 class InfrahubGateway:
@@ -41,10 +55,23 @@ class InfrahubGateway:
         """
         return await self.retrying(self._execute_once, query, variables)
 
-    async def retrying(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        """Run ``call`` until it ends in something else than a request that never ran; bounded by the settings."""
+    async def read(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Send a query that is no part of a write; a lost answer or a server fault is asked again, it changed nothing.
+
+        Raises:
+            FailedExchange: of the last try, for everything that is no clean answer.
+        """
+        return await self.retrying(self._execute_once, query, variables, again=_passing)
+
+    async def retrying(
+        self,
+        call: Callable[..., Awaitable[T]],
+        *arguments: Any,
+        again: Callable[[BaseException], bool] = _never_ran,
+    ) -> T:
+        """Run ``call`` until it ends in something that is not worth another try; bounded by the settings."""
         retries = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(_never_ran),
+            retry=tenacity.retry_if_exception(again),
             stop=tenacity.stop_after_attempt(self.settings.attempts),
             wait=self._wait,
             reraise=True,
@@ -73,7 +100,8 @@ class InfrahubGateway:
         elif answer.errors:
             words = _listed(answer)
         elif answer.shape in (Shape.NOT_JSON, Shape.NOT_AN_OBJECT, Shape.NEITHER):
-            words = f"{answer.shape}: {exchange.body.decode('utf-8', 'backslashreplace')}"
+            body = exchange.body.decode("utf-8", "backslashreplace")
+            words = f"{answer.shape}: {self._redactor.text(body, limit=_BODY_SHOWN)}"
         else:
             words = str(answer.shape)
         return self._redactor.text(": ".join(part for part in (status, words) if part))
@@ -83,10 +111,6 @@ def _listed(answer: Answer) -> str:
     shown = "; ".join(str(error) for error in answer.errors[:_MAX_ERRORS_SHOWN])
     more = len(answer.errors) - _MAX_ERRORS_SHOWN
     return f"{shown}; and {more} more" if more > 0 else shown
-
-
-def _never_ran(error: BaseException) -> bool:
-    return isinstance(error, FailedExchange) and error.exchange.never_ran
 
 
 def _retry_after(error: BaseException | None) -> float:

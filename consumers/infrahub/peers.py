@@ -18,7 +18,7 @@ from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.observation import observe
 from consumers.infrahub.peer_query import Component, Hits, lookup_text, lookup_variables, read_hits
 from ledger.plan.canonical import identity_bytes
-from ledger.plan.describe import SecretFields, is_reference, object_text
+from ledger.plan.describe import SecretFields, is_reference, object_text, visible
 from ledger.plan.keying import usable
 from ledger.plan.normal_form import normalise_peer_identity
 from ledger.schema import DestinationSchema, KeyPath, Kind
@@ -203,7 +203,7 @@ class _Peer:
         return PeerAmbiguousError(
             checked=f"peer {self.text} of {self.operation_id}",
             expected="exactly one object",
-            found=f"at least {len(ids)}: {', '.join(ids)}",
+            found=f"at least {len(ids)}: {visible(', '.join(ids))}",
             next_action="delete or rename all but one of them at the destination, or name the peer by its whole key",
         )
 

@@ -151,7 +151,7 @@ class InfrahubReader:
 
     async def _fetch(self, kind: str, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
         try:
-            return await self._gateway.execute(query, variables)
+            return await self._gateway.read(query, variables)
         except FailedExchange as failed:
             row = classify(observe(failed.exchange, read_answer(failed.exchange), None))
             raise self._unread(

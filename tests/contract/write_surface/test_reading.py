@@ -89,7 +89,7 @@ def _documents(name: str, schema: DestinationSchema) -> list[str]:
         count_text(name),
         page_text(name, tuple(kind.attributes), (), ()),
         *(peers_page_text(name, item.name) for item in kind.relationships.values() if item.cardinality == "many"),
-        *(lookup_text(name, (condition,)) for condition in conditions),
+        lookup_text(name, tuple(conditions)),
     ]
 
 

@@ -11,7 +11,7 @@ from consumers.infrahub.errors import DestinationReadError
 from ledger.destination import FieldSelection, IncompleteExtractionError, ObservedObject, PeerPointer
 from ledger.exit_codes import ExitCode
 from ledger.plan.errors import SchemaMismatchError, SecretValueRefusedError
-from tests.support.scripted_infrahub import ScriptedInfrahub, graphql, lab_reader, text
+from tests.support.scripted_infrahub import Answer, ScriptedInfrahub, graphql, lab_reader, text
 
 NAME = FieldSelection(attributes=("name",))
 
@@ -26,9 +26,9 @@ def peers(*ids: str) -> dict[str, Any]:
 
 
 async def everything(
-    server: ScriptedInfrahub, kind: str = "LabSite", fields: FieldSelection = NAME, page_size: int = 3
+    server: ScriptedInfrahub, kind: str = "LabSite", fields: FieldSelection = NAME, **changes: Any
 ) -> list[ObservedObject]:
-    async with lab_reader(server, page_size=page_size) as reader:
+    async with lab_reader(server, **{"page_size": 3, **changes}) as reader:
         return [observed async for observed in reader.read(kind, fields)]
 
 
@@ -177,7 +177,15 @@ async def test_a_page_that_cannot_be_read_is_never_an_empty_one(answer: httpx.Re
     server = ScriptedInfrahub()
     server.will_answer(answer)
     with pytest.raises(DestinationReadError, match="LabSite"):
-        await everything(server)
+        await everything(server, attempts=1)
+
+
+@pytest.mark.parametrize("passing", [text("broken", 500), text("away", 502), httpx.ReadError("reset")], ids=repr)
+async def test_a_read_that_failed_in_passing_is_asked_again(passing: Answer) -> None:
+    server = ScriptedInfrahub()
+    server.will_answer(passing, page("LabSite", ["a"], count=1))
+    assert [observed.id for observed in await everything(server)] == ["a"]
+    assert server.sent[0] == server.sent[1]
 
 
 @pytest.mark.parametrize(
