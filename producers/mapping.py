@@ -33,6 +33,11 @@ class FieldPlan:
     relationship: Relationship | None
 
     @property
+    def source(self) -> str:
+        """The dotted path in the row, as the file writes it; empty for a constant."""
+        return ".".join(self.path)
+
+    @property
     def is_constant_peer(self) -> bool:
         """``static`` with ``reference``: the value is the key of one peer, which may exist at the destination only."""
         return self.is_static and self.reference is not None

@@ -80,7 +80,7 @@ class PeerIndex:
             return self.source_hit(record, field, token)
         peer = self._row(record, field, token)
         if peer.unidentifiable:
-            raise peer_left_out(record, field, peer)
+            raise peer_left_out(record, field.name, peer)
         return None if peer.identity is None else Peer(peer.kind, peer.identity)
 
     def probe(
@@ -97,7 +97,7 @@ class PeerIndex:
         if isinstance(token, LocalId):
             row = self._row(record, field, token)
             if row.identity is None:
-                raise peer_left_out(record, field, row)
+                raise peer_left_out(record, field.name, row)
             groups = [self.same_identity(kind, row.identity_text) for kind in candidates]
         else:
             groups = [group for kind in candidates for group in self._by_text(kind, token.text)]
@@ -163,10 +163,10 @@ def unresolved(
     )
 
 
-def peer_left_out(record: SourceRecord, field: FieldPlan, peer: SourceRecord) -> PeerLeftOutError:
+def peer_left_out(record: SourceRecord, field: str, peer: SourceRecord) -> PeerLeftOutError:
     """The refusal of a row whose peer cannot be planned; the peer's own fault is the one to correct."""
     return PeerLeftOutError(
-        checked=f"the reference {field.name} of {record.label}",
+        checked=f"the reference {field} of {record.label}",
         expected="a peer that is in the plan or at the destination",
         found=f"{peer.label}, which is left out",
         next_action="correct the peer's row, or leave this one out with a filter",

@@ -91,7 +91,7 @@ class Planner:
         """
         self._phase("resolving references", 0)
         resolve_records(self._records, self._mapping, self._index)
-        check_duplicates(self._records)
+        check_duplicates(self._records, self._mapping)
         check_ambiguous(self._records, self._destination)
         check_values_without_identity(self._records, self._mapping.schema)
         self._compare()

@@ -191,7 +191,7 @@ class _Run:
             manifest=manifest,
             counts=tally,
             findings=tuple(computed.findings),
-            warnings=(*self._loaded.warnings, *computed.warnings),
+            warnings=(*self._loaded.warnings, *wanted.warnings(mapping), *computed.warnings),
             filtered_rows=self._filtered,
         )
 

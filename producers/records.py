@@ -36,7 +36,10 @@ class SourceRecord:
     """One source row selected by one mapping entry.
 
     ``values`` holds attributes in normal form, ``tokens`` references as the row gives them; a field that the row does
-    not have is in neither (design 4.5). ``identity`` and ``peers`` are filled when references are resolved.
+    not have is in neither (design 4.5). ``identity`` and ``peers`` are filled when references are resolved;
+    ``referred`` are the records that stand for the peers, with the field that needs them. ``faulted`` names the fields
+    whose fault is known, so that nothing else is said about their absence. ``left_out`` says why a record without a
+    fault of its own is not planned.
     """
 
     entry: EntryPlan

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ledger.errors import ApplyLedgerError
-from ledger.plan.keying import usable
+from ledger.plan.errors import UnkeyedCreateRefusedError
+from ledger.plan.keying import candidate_keys, cannot_be_supplied, usable
 from producers.errors import (
     IdentityCycleError,
     MixedPeerKindsError,
@@ -126,13 +127,29 @@ def _identified(record: SourceRecord, plan: KindPlan, index: PeerIndex) -> bool:
     return True
 
 
-def _nameless(record: SourceRecord, plan: KindPlan, names: Sequence[str]) -> NamelessObjectError:
+def _nameless(record: SourceRecord, plan: KindPlan, names: Sequence[str]) -> ApplyLedgerError:
     parts = ", ".join(f"{name} is {_state(record, name)}" for name in names)
+    if not _covers_a_key(plan):
+        # what is wrong is the choice of identifiers: with all of them given, the create would be refused as well
+        keys = " or ".join(f"({', '.join(path.raw for path in key)})" for key in candidate_keys(plan.kind))
+        return UnkeyedCreateRefusedError(
+            checked=f"the key of {record.label}",
+            expected=f"identifiers that cover {keys}" if keys else "a kind with a key or a uniqueness constraint",
+            found=f"identifiers {', '.join(plan.identifiers)}, of which {parts}",
+            next_action="choose identifiers that cover the destination's key, or leave the kind out of the mapping",
+        )
     return NamelessObjectError(
         checked=f"the identity of {record.label}",
         expected=f"a usable value for each of {', '.join(plan.identifiers)}",
         found=parts,
         next_action="leave such rows out with a filter, or give them a name by a transform",
+    )
+
+
+def _covers_a_key(plan: KindPlan) -> bool:
+    return any(
+        all(path.field in plan.identifiers and cannot_be_supplied(plan.kind, path) is None for path in key)
+        for key in candidate_keys(plan.kind)
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from ledger.errors import ApplyLedgerError
 from ledger.plan.attribute_values import value_faults
@@ -14,28 +14,51 @@ from ledger.plan.gate import operation_faults
 from ledger.schema import DestinationSchema
 from producers.destination_side import DestinationSide
 from producers.drafts import Draft, observed_values
-from producers.errors import AmbiguousDestinationObjectError
+from producers.errors import AmbiguousDestinationObjectError, PeerLeftOutError
 from producers.mapping import MappingPlan
+from producers.peer_index import peer_left_out
 from producers.records import ObservedRecord, SourceRecord
 
+MAX_NAMED = 5
+"""Other rows that one refusal names; the number of the rest is said."""
 
-def check_duplicates(records: Sequence[SourceRecord]) -> None:
-    """Several rows with one canonical identity are all at fault; none of them is chosen (FF07, FF09, FF10)."""
+
+def check_duplicates(records: Sequence[SourceRecord], mapping: MappingPlan) -> None:
+    """Several rows with one canonical identity are all at fault; none of them is chosen (FF07, FF09, FF10).
+
+    Where their identities are equal only because they cross peers that are equal, the peers are at fault and these
+    rows depend on them.
+    """
     groups: dict[tuple[str, str], list[SourceRecord]] = {}
     for record in records:
         if record.identity is not None:
             groups.setdefault((record.kind, record.identity_text), []).append(record)
+    duplicates = {id(record) for group in groups.values() if len(group) > 1 for record in group}
     for group in groups.values():
         for record in group if len(group) > 1 else ():
-            others = [other for other in group if other is not record]
-            record.faults.append(
-                DestinationIdentityCollisionError(
-                    checked=f"whether the destination can tell {record.label} from other rows",
-                    expected="an identity that no other row has",
-                    found=" and ".join(other.label for other in others),
-                    next_action="map what tells them apart into the identity, or leave all but one out with a filter",
-                )
-            )
+            peer = _duplicate_peer(record, group, duplicates, mapping)
+            record.faults.append(_duplicate(record, group) if peer is None else peer)
+
+
+def _duplicate_peer(
+    record: SourceRecord, group: Sequence[SourceRecord], duplicates: Container[int], mapping: MappingPlan
+) -> PeerLeftOutError | None:
+    identifiers = mapping.kinds[record.kind].identifiers
+    for name, peer in record.referred:
+        if name in identifiers and id(peer) in duplicates and peer not in group:
+            return peer_left_out(record, name, peer)
+    return None
+
+
+def _duplicate(record: SourceRecord, group: Sequence[SourceRecord]) -> DestinationIdentityCollisionError:
+    others = [other.label for other in group if other is not record]
+    more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
+    return DestinationIdentityCollisionError(
+        checked=f"whether the destination can tell {record.label} from other rows",
+        expected="an identity that no other row has",
+        found=" and ".join(others[:MAX_NAMED]) + more,
+        next_action="map what tells them apart into the identity, or leave all but one out with a filter",
+    )
 
 
 def check_ambiguous(records: Iterable[SourceRecord], destination: DestinationSide) -> None:

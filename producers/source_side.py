@@ -30,11 +30,28 @@ ABSENT = _Absent()
 class SourceSide:
     """Everything that the source holds for this mapping.
 
-    ``filtered`` counts the rows that an entry's filters left out, by the entry's index.
+    ``filtered`` counts the rows that an entry's filters left out, by the entry's index; ``given`` holds the fields,
+    with that index, which at least one selected row has.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
     filtered: Counter[int] = field(default_factory=Counter)
+    given: set[tuple[int, str]] = field(default_factory=set)
+
+    def warnings(self, mapping: MappingPlan) -> list[str]:
+        """Fields whose column no selected row has: legal, and what a misspelt ``mapping`` looks like.
+
+        What a transform assigns is no column: it may rightly give nothing for every row.
+        """
+        selected = {record.entry.index for record in self.records}
+        return [
+            f"schema_mapping.{entry.index} ({entry.kind}).{plan.name}: no row of {entry.endpoint} has {plan.source}"
+            for entry in mapping.entries
+            for plan in entry.fields
+            if entry.index in selected
+            and (entry.index, plan.name) not in self.given
+            and plan.path[:1] not in {(transform.field,) for transform in entry.transforms}
+        ]
 
     def rows_by_kind(self, kinds: Mapping[str, Any]) -> dict[str, int]:
         """Selected rows per mapped kind, zero included: what the row-count guard compares."""
@@ -118,17 +135,19 @@ def _record(entry: EntryPlan, number: int, row: Mapping[str, Any], side: SourceS
         return record
     for plan in entry.fields:
         try:
-            _extract(plan, changed, record)
+            if _extract(plan, changed, record):
+                side.given.add((entry.index, plan.name))
         except ApplyLedgerError as exc:
             record.faults.append(_named(exc, record))
             record.faulted.add(plan.name)
     return record
 
 
-def _extract(plan: FieldPlan, row: Mapping[str, Any], record: SourceRecord) -> None:
+def _extract(plan: FieldPlan, row: Mapping[str, Any], record: SourceRecord) -> bool:
+    """Put a field's value on the record; whether the row has the field at all."""
     value = plan.static if plan.is_static else value_or_absent(row, plan.path)
     if isinstance(value, _Absent):
-        return
+        return False
     if plan.attribute is not None:
         record.values[plan.name] = normal_form(plan.attribute, value, kind=record.kind)
     elif plan.relationship is not None:
@@ -136,6 +155,7 @@ def _extract(plan: FieldPlan, row: Mapping[str, Any], record: SourceRecord) -> N
         tokens = parse(value, many=plan.relationship.cardinality == "many", field=plan.name)
         if tokens is not None:
             record.tokens[plan.name] = tokens
+    return True
 
 
 def value_or_absent(row: Mapping[str, Any], path: tuple[str, ...]) -> Any:
