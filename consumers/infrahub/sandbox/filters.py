@@ -23,10 +23,16 @@ def find(branch: BranchStore, kind_name: str, arguments: Mapping[str, Any]) -> I
     if not filters:
         return branch.of_kind(kind_name)
     partial = bool(arguments.get("partial_match"))
+    kind = branch.model.kinds.get(kind_name)
     found: Matches | None = None
-    for name, value in filters.items():
-        matches = _matches(branch, kind_name, name, value, partial=partial)
-        found = matches if found is None else {node_id: found[node_id] for node_id in found if node_id in matches}
+    # Filters on the objects themselves first: what they leave is mostly one object, whose peers are few.
+    for name in sorted(filters, key=lambda name: _end_of(kind, name) is not None):
+        end = _end_of(kind, name)
+        if found is not None and kind is not None and end is not None:
+            found = _narrowed(branch, found, end, name.partition("__")[2], filters[name], partial=partial)
+        else:
+            matches = _matches(branch, kind_name, name, filters[name], partial=partial)
+            found = matches if found is None else {node_id: found[node_id] for node_id in found if node_id in matches}
     return sorted((found or {}).values(), key=lambda node: (node.kind.name, node.sequence))
 
 
@@ -75,20 +81,29 @@ def _contains(value: Any, part: str) -> bool:
     return isinstance(value, str) and part.lower() in value.lower()
 
 
+def _end_of(kind: KindModel | None, name: str) -> RelationshipEnd | None:
+    return kind.ends.get(name.partition("__")[0]) if kind is not None else None
+
+
+def _narrowed(
+    branch: BranchStore, found: Matches, end: RelationshipEnd, rest: str, value: Any, *, partial: bool
+) -> Matches:
+    """Those of some objects that have a peer which fits."""
+    if rest == "isnull":
+        return {node.id: node for node in found.values() if bool(node.peer_ids(end.slot)) is not value}
+    peers = {peer.id for peer in _fitting_peers(branch, end, rest, value, partial=partial)}
+    return {node.id: node for node in found.values() if not peers.isdisjoint(node.peer_ids(end.slot))}
+
+
 def _by_relationship(
     branch: BranchStore, kind: KindModel, end: RelationshipEnd, rest: str, value: Any, *, partial: bool
 ) -> Matches:
     """Through the peers: their edges lead back to the objects that are asked for."""
     if rest == "isnull":
         return _all_where(branch, kind, lambda node: bool(node.peer_ids(end.slot)) is not value)
-    peers = (
-        [branch.nodes[str(peer_id)] for peer_id in value if str(peer_id) in branch.nodes]
-        if rest == "ids"
-        else _peers_by_attribute(branch, end, rest, value, partial=partial)
-    )
     allowed = set(kind.concrete)
     found: Matches = {}
-    for peer in peers:
+    for peer in _fitting_peers(branch, end, rest, value, partial=partial):
         for node_id in peer.peer_ids(end.reverse_slot):
             node = branch.nodes[node_id]
             if node.kind.name in allowed:
@@ -96,9 +111,11 @@ def _by_relationship(
     return found
 
 
-def _peers_by_attribute(
+def _fitting_peers(
     branch: BranchStore, end: RelationshipEnd, rest: str, value: Any, *, partial: bool
 ) -> Iterable[Node]:
+    if rest == "ids":
+        return [branch.nodes[str(peer_id)] for peer_id in value if str(peer_id) in branch.nodes]
     attribute, _, operator = rest.rpartition("__")
     return _by_attribute(branch, end.concrete_peers, attribute, operator, value, partial=partial).values()
 
