@@ -203,3 +203,15 @@ async def test_a_create_without_a_key_reaches_the_destination_never(lab: Lab) ->
     with pytest.raises(UnkeyedCreateRefusedError):
         await apply(lab, create("LabLog", {"name": "x"}, {"name": "x"}))
     assert len(lab.sandbox.journal) == 0
+
+
+@pytest.mark.rules("P86", "P87", "P83")
+async def test_a_peer_that_comes_later_in_the_plan_is_a_loud_miss(lab: Lab) -> None:
+    itself = create("LabSite", {"name": "dc1"}, {"name": "dc1"}, one("parent", "LabSite", name="dc1"))
+    with pytest.raises(PeerNotFoundError):
+        await apply(lab, itself)
+    assert len(lab.sandbox.journal) == 0
+    child = create("LabSite", {"name": "dc2"}, {"name": "dc2", "asset": "2"}, one("parent", "LabSite", name="dc1"))
+    with pytest.raises(PeerNotFoundError):
+        await apply(lab, child, site())
+    assert len(await apply(lab, site(), child)) == 2
