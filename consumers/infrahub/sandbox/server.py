@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -60,7 +62,7 @@ def serve(
     """
     sandbox = create_app(load_schema_document(schema_path), token=token, seed=seed)
     listener, url = _listen(host, port)
-    _Server(sandbox, lambda: started(url)).run(sockets=[listener])
+    _ForegroundServer(sandbox, lambda: started(url)).run(sockets=[listener])
 
 
 class RunningSandbox:
@@ -181,6 +183,19 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready()
+
+
+class _ForegroundServer(_Server):
+    """Ends on SIGINT and SIGTERM and leaves it at that; uvicorn would raise the signal again behind it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 class _ThreadServer(_Server):

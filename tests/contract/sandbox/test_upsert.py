@@ -128,6 +128,12 @@ def test_a_constraint_of_a_generic_spans_its_kinds(lab: GraphQLClient) -> None:
     assert lab.refused("LabCabinetUpsert", place)["message"] == "Violates uniqueness constraint 'site-name'"
 
 
+def test_a_key_that_a_generic_guards_too_converges_within_its_kind(lab: GraphQLClient) -> None:
+    site = lab.write("LabSiteUpsert", values(name="s"))
+    place = {**values(name="p"), "site": {"id": site}}
+    assert lab.write("LabRackUpsert", place) == lab.write("LabRackUpsert", place)
+
+
 def test_a_no_op_moves_no_time(lab: GraphQLClient) -> None:
     site = lab.write("LabSiteUpsert", values(name="s", description="d"))
     query = "query { LabSite { edges { node_metadata { updated_at created_at } } } }"
