@@ -82,7 +82,7 @@ class PostgresServer:
             data=root / "data",
             sockets=socket_folder(root, account),
             log=root / "server.log",
-            settings={"fsync": "off", "full_page_writes": "off", "max_connections": "100"},
+            settings={"fsync": "off", "full_page_writes": "off", "max_connections": "100", "autovacuum": "off"},
         )
         server = cls(version=version, root=root, cluster=cluster)
         atexit.register(server.stop)

@@ -1,0 +1,171 @@
+"""The first pass of an audit: every event of a binding, once, in order, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from ledger.audit.bodies import is_canonical
+from ledger.audit.report import Level, LevelReport
+from ledger.chain import BreakKind, ChainBreak, ChainVerifier
+from ledger.commit import PlanCommit
+from ledger.events import (
+    BODIES,
+    OUTCOME_KINDS,
+    SCHEMA_VERSION,
+    Cut,
+    PlanCommitted,
+    PlanRefused,
+    RunStarted,
+    StoredEvent,
+)
+from ledger.store.ledger import Ledger
+from ledger.store.records import BindingRow
+
+Progress = Callable[[int, int], None]
+"""Called with how many events are done and how many there are."""
+
+_PAGE = 5000
+_TELL_EVERY = 1000
+_LEVEL_OF = {BreakKind.GAP: Level.POSITIONS, BreakKind.ORDER: Level.POSITIONS}
+
+
+@dataclass(slots=True)
+class RunTrace:
+    """What the second pass needs to know of a run."""
+
+    run_id: str
+    commit: PlanCommit | None = None
+    started: bool = False
+    outcomes: int = 0
+    last_end: str | None = None
+    cuts: list[Cut] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class EventPass:
+    """Feeds events to the chain and to the catalogue, and keeps a few facts of each run.
+
+    Attributes:
+        row: the binding with the head that was read before the first event.
+        reports: of the levels that this pass fills.
+        runs: by run id, in the order in which they appear.
+    """
+
+    row: BindingRow
+    reports: dict[Level, LevelReport]
+    verifier: ChainVerifier = field(init=False)
+    runs: dict[str, RunTrace] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.verifier = ChainVerifier(self.row.url, self.row.branch)
+
+    async def run(self, ledger: Ledger, progress: Progress | None) -> None:
+        """Read everything up to the head, then compare with the head and look behind it."""
+        async for event in self._readable(ledger):
+            for found in self.verifier.feed(event):
+                self._note(found)
+            self._catalogue(event)
+            if progress and self.verifier.events % _TELL_EVERY == 0:
+                progress(self.verifier.events, self.row.head_position)
+        if progress:
+            progress(self.verifier.events, self.row.head_position)
+        for level in (Level.POSITIONS, Level.CHAIN, Level.CATALOGUE):
+            self.reports[level].checked = self.verifier.events
+        self._compare_head()
+        await self._behind_head(ledger)
+
+    async def _readable(self, ledger: Ledger) -> AsyncIterator[StoredEvent]:
+        """Events up to the head; a value that no program can read ends the pass with a finding, not with a crash."""
+        page = _PAGE
+        while True:
+            after = self.verifier.position
+            try:
+                async for event in ledger.events(
+                    self.row.id, after=after, until=self.row.head_position, page_size=page
+                ):
+                    yield event
+                return
+            except (OverflowError, ValueError) as exc:
+                if page == 1:
+                    self.reports[Level.CHAIN].add(
+                        "UnreadableEventError",
+                        checked=f"the event behind position {after}",
+                        expected="values that an append can have stored",
+                        found=type(exc).__name__,
+                    )
+                    return
+                # Somewhere in this page: go on one by one up to it.
+                page = 1
+
+    def _note(self, found: ChainBreak) -> None:
+        self.reports[_LEVEL_OF.get(found.kind, Level.CHAIN)].add(
+            f"Chain{found.kind.capitalize()}",
+            checked=f"the {found.kind} of event {found.position}",
+            expected=found.expected,
+            found=found.found,
+        )
+
+    def _catalogue(self, event: StoredEvent) -> None:
+        report = self.reports[Level.CATALOGUE]
+        if event.kind not in BODIES or event.schema_version > SCHEMA_VERSION:
+            report.add(
+                "UnknownEventKind",
+                checked=f"the kind of event {event.position}",
+                expected=f"a kind of this program's catalogue, version {SCHEMA_VERSION} or older",
+                found=f"{event.kind}, version {event.schema_version}",
+            )
+            return
+        try:
+            body = BODIES[event.kind].model_validate_json(event.body)
+        except ValueError:
+            body = None
+        if body is None or not is_canonical(event.body):
+            report.add(
+                "EventBodyInvalid",
+                checked=f"the body of event {event.position}",
+                expected=f"canonical bytes of a body of {event.kind}",
+                found="another shape" if body is None else "other bytes for the same values",
+            )
+        if event.run_id is not None:
+            trace = self.runs.setdefault(event.run_id, RunTrace(event.run_id))
+            _trace(trace, event, body)
+
+    def _compare_head(self) -> None:
+        report, row = self.reports[Level.HEAD], self.row
+        report.checked = 1
+        if (self.verifier.position, self.verifier.head) != (row.head_position, row.head_hash):
+            report.add(
+                "HeadMismatch",
+                checked="the head of the binding against its last event",
+                expected=f"position {row.head_position}, hash {row.head_hash.hex()}",
+                found=f"position {self.verifier.position}, hash {self.verifier.head.hex()}",
+            )
+
+    async def _behind_head(self, ledger: Ledger) -> None:
+        """An event behind the head may have been appended meanwhile; then the head has moved by now as well."""
+        last = 0
+        async for event in ledger.events(self.row.id, after=self.row.head_position):
+            last = event.position
+        rows = [row for row in await ledger.bindings() if row.id == self.row.id]
+        head = rows[0].head_position if rows else 0
+        if last > head:
+            self.reports[Level.HEAD].add(
+                "EventBehindHead",
+                checked="whether anything stands behind the head",
+                expected=f"no event above position {head}",
+                found=f"one at position {last}",
+            )
+
+
+def _trace(trace: RunTrace, event: StoredEvent, body: object) -> None:
+    if isinstance(body, PlanCommitted):
+        trace.commit = body.commit
+    if isinstance(body, PlanRefused | RunStarted) and body.cut is not None:
+        trace.cuts.append(body.cut)
+    if event.kind == "run.started":
+        trace.started = True
+    elif event.kind in OUTCOME_KINDS:
+        trace.outcomes += 1
+    elif event.kind.startswith("run.") and event.kind != "run.resumed":
+        trace.last_end = event.kind

@@ -1,0 +1,187 @@
+"""The second pass of an audit: each run's plan, re-hashed from the stored bytes, beside the run's outcomes.
+
+Lines and outcomes are read side by side in the plan's order, so that memory does not grow with the plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from ledger.audit.bodies import parsed_object
+from ledger.audit.events import RunTrace
+from ledger.audit.report import LevelReport
+from ledger.events import OUTCOME_KINDS, StoredEvent
+from ledger.plan.checksum import checksummed_body
+from ledger.store.ledger import Ledger
+from ledger.store.records import StoredArtifact
+
+_SUCCESSES = frozenset({"operation.applied", "operation.skipped"})
+
+
+@dataclass(slots=True)
+class _Line:
+    """The operation at which the walk stands."""
+
+    ordinal: int
+    operation_id: str
+    action: str
+    done: bool = False
+
+
+@dataclass(slots=True)
+class RunAudit:
+    """Audits one run against what is stored for it."""
+
+    ledger: Ledger
+    binding_id: int
+    head_position: int
+    trace: RunTrace
+    plans: LevelReport
+    outcomes: LevelReport
+
+    async def run(self) -> None:
+        """Check the plan's bytes and walk the outcomes along its lines."""
+        await self._details()
+        artifact = await self.ledger.stored_artifact(self.binding_id, self.trace.run_id)
+        if artifact is None:
+            self._without_artifact()
+            return
+        document = parsed_object(artifact.manifest)
+        stored = await self.ledger.plan(artifact.checksum)
+        if document is None or stored is None:
+            self._wrong_plan("whether its plan is stored", "a plan", "none" if stored is None else "no manifest")
+            return
+        self.plans.checked += 1
+        body = checksummed_body(document)
+        self._same("the stored body of the manifest", body.decode(), stored.body.decode(), quote=False)
+        count = await self._walk(artifact, body)
+        self._same("the number of its lines", str(stored.operations_count), str(count))
+        await self._coverage(artifact.checksum, document, stored.coverage_count)
+        if self.trace.commit is not None:
+            self._commit(artifact, count)
+
+    def _without_artifact(self) -> None:
+        if self.trace.started or self.trace.outcomes:
+            self._wrong_plan("whether its plan is stored", "the plan that was applied", "none")
+        else:
+            self.plans.unchecked.append(f"run {self.trace.run_id}: never verified, so no plan was stored")
+
+    async def _walk(self, artifact: StoredArtifact, body: bytes) -> int:
+        """Hash every line, with the outcomes beside them; returns how many lines there are."""
+        checksum, digest = hashlib.sha256(body), hashlib.sha256(artifact.manifest)
+        lines = _hashed(self.ledger.stored_plan(artifact.checksum), checksum, digest)
+        walk = _Walk(self, lines)
+        async for event in self.ledger.events(self.binding_id, until=self.head_position, run_id=self.trace.run_id):
+            if event.kind in OUTCOME_KINDS:
+                await walk.take(event)
+        await walk.finish(self.trace.last_end == "run.applied")
+        self._same("the plan checksum", artifact.checksum, checksum.hexdigest())
+        self._same("the artifact digest", artifact.digest, digest.hexdigest())
+        return walk.lines_seen
+
+    async def _coverage(self, checksum: str, document: dict[str, Any], count: int | None) -> None:
+        recorded = document.get("coverage")
+        if recorded is None and count is None:
+            return
+        digest, seen = hashlib.sha256(), 0
+        async for line in self.ledger.stored_coverage(checksum):
+            digest.update(line)
+            seen += 1
+        expected = recorded.get("digest") if isinstance(recorded, dict) else "no coverage"
+        self._same("the coverage digest", str(expected), digest.hexdigest())
+        self._same("the number of its coverage lines", str(count), str(seen))
+
+    def _commit(self, artifact: StoredArtifact, count: int) -> None:
+        commit = self.trace.commit
+        if commit is not None:
+            self._same("the plan checksum of its commit", commit.plan_checksum, artifact.checksum)
+            self._same("the artifact digest of its commit", commit.artifact_digest, artifact.digest)
+            self._same("the operations count of its commit", str(commit.operations_count), str(count))
+
+    async def _details(self) -> None:
+        for cut in self.trace.cuts:
+            data = await self.ledger.detail(cut.sha256)
+            found = "none" if data is None else hashlib.sha256(data).hexdigest()
+            self._same("a list that stands apart", cut.sha256, found)
+
+    def _same(self, what: str, expected: str, found: str, *, quote: bool = True) -> None:
+        if expected != found:
+            hint = (expected, found) if quote else ("the bytes of its manifest", "other bytes")
+            self._wrong_plan(what, *hint)
+
+    def _wrong_plan(self, what: str, expected: str, found: str) -> None:
+        self.plans.add("StoredPlanMismatch", checked=f"run {self.trace.run_id}: {what}", expected=expected, found=found)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Outcomes along the lines: in the plan's order, each line decided before the next one is begun (P112, P120)."""
+
+    audit: RunAudit
+    lines: AsyncIterator[bytes]
+    at: _Line | None = None
+    lines_seen: int = 0
+    successes: int = 0
+
+    async def take(self, event: StoredEvent) -> None:
+        """One outcome."""
+        self.audit.outcomes.checked += 1
+        ordinal = -1 if event.ordinal is None else event.ordinal
+        while self.at is None or self.at.ordinal < ordinal:
+            if self.at is not None and not self.at.done:
+                self._wrong(event, f"a success of operation {self.at.ordinal} before it", "none")
+            if not await self._advance():
+                break
+        line = self.at
+        if line is None or line.ordinal != ordinal:
+            where = "no operation" if line is None or ordinal > line.ordinal else f"operation {line.ordinal} begun"
+            self._wrong(event, f"an operation of the plan at {ordinal}, not yet passed", where)
+        elif line.operation_id != event.operation_id:
+            self._wrong(event, f"operation {line.operation_id}", f"operation {event.operation_id}")
+        elif line.done:
+            self._wrong(event, "no outcome after a success", event.kind)
+        elif line.action == "delete" and event.kind == "operation.applied":
+            self._wrong(event, "a recorded delete that is skipped", event.kind)
+        elif event.kind in _SUCCESSES:
+            line.done = True
+            self.successes += 1
+
+    async def finish(self, applied: bool) -> None:
+        """Read the lines without outcomes; an applied run has none (P114, P147)."""
+        while await self._advance():
+            pass
+        if applied and self.successes != self.lines_seen:
+            self.audit.outcomes.add(
+                "RunNotWhole",
+                checked=f"run {self.audit.trace.run_id}, which ended as applied",
+                expected=f"{self.lines_seen} operations applied or skipped",
+                found=f"{self.successes}",
+            )
+
+    async def _advance(self) -> bool:
+        line = await anext(self.lines, None)
+        if line is None:
+            return False
+        # An unreadable line has no id; that it was changed shows in the hash anyway.
+        record = parsed_object(line) or {}
+        self.at = _Line(self.lines_seen, str(record.get("operation_id")), str(record.get("action")))
+        self.lines_seen += 1
+        return True
+
+    def _wrong(self, event: StoredEvent, expected: str, found: str) -> None:
+        self.audit.outcomes.add(
+            "OutcomeMismatch",
+            checked=f"the outcome at position {event.position} of run {self.audit.trace.run_id}",
+            expected=expected,
+            found=found,
+        )
+
+
+async def _hashed(lines: AsyncIterator[bytes], *digests: Any) -> AsyncIterator[bytes]:
+    async for line in lines:
+        for digest in digests:
+            digest.update(line)
+        yield line
