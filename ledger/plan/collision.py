@@ -115,15 +115,20 @@ class CollisionIndex:
             self._alike[kind, text].append(entry)
 
     def add_operation(self, operation: PlannedOperation) -> None:
-        """Add what a create or update leaves behind, as far as the operation says; a recorded delete is left out."""
+        """Add what an operation leaves behind, as far as it says.
+
+        A recorded delete is not executed: its object stays at the destination, known by its identity alone.
+        """
         if operation.action == "delete":
+            peers = {name: value for name, value in operation.identity.items() if is_reference(value)}
+            self.add(operation.kind, operation.identity, operation.identity, peers, "destination")
             return
         references = (reference for reference in operation.relationships or () if reference.cardinality == "one")
-        peers: dict[str, Mapping[str, Any] | None] = {
+        held: dict[str, Mapping[str, Any] | None] = {
             reference.field: {"identity": reference.peers[0], "peer_kind": reference.peer_kind}
             for reference in references
         }
-        self.add(operation.kind, operation.identity, operation.payload or {}, peers, operation.action)
+        self.add(operation.kind, operation.identity, operation.payload or {}, held, operation.action)
 
     def collisions(self) -> list[DestinationIdentityCollisionError]:
         """One refusal for each set of objects that the destination would take for one and that holds a create.

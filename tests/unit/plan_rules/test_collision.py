@@ -79,9 +79,13 @@ def test_an_update_counts_with_the_values_that_it_will_have() -> None:
 
 
 @pytest.mark.rules("P61", "C35")
-def test_a_recorded_delete_leaves_its_object_in_place_and_is_no_side_of_its_own() -> None:
-    gone = operation("delete", "LocationRack", {"name": "R1"})
-    assert index(rack("create", "R1", "A"), gone).collisions() == []
+def test_a_recorded_delete_leaves_its_object_in_place_so_that_a_create_would_land_on_it() -> None:
+    (refusal,) = index(rack("create", "R1", "B"), operation("delete", "LocationRack", {"name": "R1"})).collisions()
+    assert 'LocationRack(name="R1") [only at the destination]' in refusal.found
+    assert len(
+        index(port({"name": "sw1"}), operation("delete", "DcimPort", port({"name": "sw1"}).identity)).collisions()
+    )
+    assert index(rack("create", "R1", "A"), operation("delete", "LocationRack", {"name": "R2"})).collisions() == []
 
 
 @pytest.mark.rules("P61")
@@ -165,7 +169,14 @@ def test_a_kind_that_the_schema_does_not_have_is_left_to_the_value_check() -> No
 
 @pytest.mark.rules("A48", "P70")
 @pytest.mark.parametrize(
-    ("one", "other"), [(("x__y", "z"), ("x", "y__z")), (("a", None), ("a", "None")), (("a", 1), ("a", "1"))]
+    ("one", "other"),
+    [
+        (("x__y", "z"), ("x", "y__z")),
+        (("a", None), ("a", "None")),
+        (("a", 1), ("a", "1")),
+        (("a", "b"), ("b", "a")),
+        ((1, 23), (12, 3)),
+    ],
 )
 def test_joined_texts_never_collide(one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
     first, second = Attribute(name="first", kind="Any"), Attribute(name="second", kind="Any")

@@ -276,7 +276,7 @@ class TestSecrets:
         owner = {"name": "bot", field: "hunter2"}
         operations = [
             create("Account", {"name": "a"}, {field: "hunter2"}),
-            update("Account", {"name": "b"}, {field: "hunter2"}),
+            update("Account", {"name": "b"}, {field: "hunter2\nof two lines"}),
             create("Account", {"name": "c", "peer": pair("Account", **owner)}, {}, ref("peer", "Account", owner)),
             operation("delete", "Account", {field: "hunter2"}),
         ]
@@ -286,7 +286,7 @@ class TestSecrets:
                 "update",
                 "Account",
                 {"name": "b"},
-                differences={field: Difference(observed="hunter2", desired="hunter2")},
+                differences={field: Difference(observed="hunter2", desired="hunter2\nof two lines")},
             ),
             line("create", "Account", operations[2].identity),
             line("remove", "Account", {field: "hunter2"}),
@@ -295,6 +295,7 @@ class TestSecrets:
         text = shown(plan, detail=True, **options)
         document = json.dumps(review_document(read_saved_plan(plan), **options))
         assert "hunter2" not in text + document
+        assert "two lines" not in text + document
         assert f"{field}: (sensitive)" in text
         assert "(sensitive)" in document
 

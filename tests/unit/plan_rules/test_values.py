@@ -184,6 +184,15 @@ class TestSecrets:
         assert "hunter2" not in str(found[0])
 
     @pytest.mark.rules("G12")
+    def test_g12_a_password_is_not_even_looked_at(self) -> None:
+        strict = Attribute(name="code", kind="Password", regex="[0-9]+", min_length=30, optional=False)
+        locked = kind("Account", attributes=[strict])
+        (fault,) = check_operation_values(update("Account", {"code": "hunter2"}), locked)
+        assert isinstance(fault, SecretValueRefusedError)
+        assert "hunter2" not in str(fault)
+        assert len(check_operation_values(update("Account", {"x": 1}, {"code": None}), locked)) == 2
+
+    @pytest.mark.rules("G12")
     def test_g12_a_password_in_an_identity_or_a_peer_is_refused_even_in_a_delete(self) -> None:
         in_peer = ref("tags", "BuiltinTag", {"name": "t", "pin": "1234"}, many=True)
         nested = {"name": "sw1", "tags": [pair("BuiltinTag", pin="1234")]}
