@@ -54,6 +54,7 @@ class Exchange:
         headers: of the answer, lower-case names.
         body: of the answer, decoded from its content encoding.
         detail: the client's own words where there is no answer; not yet redacted.
+        earlier_sent: whether an earlier try of the same call left, which the server then shed.
     """
 
     event: Event
@@ -61,11 +62,12 @@ class Exchange:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     detail: str = ""
+    earlier_sent: bool = False
 
     @property
     def sent(self) -> bool:
-        """False only where it is proven that the request never left."""
-        return self.event not in NEVER_SENT
+        """False only where it is proven that no try of the request left."""
+        return self.earlier_sent or self.event not in NEVER_SENT
 
     @property
     def shed(self) -> bool:

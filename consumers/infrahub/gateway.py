@@ -7,6 +7,7 @@ All GraphQL goes through :meth:`InfrahubGateway.execute`: constant text, values 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import tenacity
@@ -70,13 +71,24 @@ class InfrahubGateway:
         again: Callable[[BaseException], bool] = _never_ran,
     ) -> T:
         """Run ``call`` until it ends in something that is not worth another try; bounded by the settings."""
+        left = False
+
+        async def once() -> T:
+            nonlocal left
+            try:
+                return await call(*arguments)
+            except FailedExchange as failed:
+                failed.exchange = replace(failed.exchange, earlier_sent=left)
+                left = failed.exchange.sent
+                raise
+
         retries = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(again),
             stop=tenacity.stop_after_attempt(self.settings.attempts),
             wait=self._wait,
             reraise=True,
         )
-        return await retries(call, *arguments)
+        return await retries(once)
 
     async def _execute_once(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
         data: Mapping[str, Any] = await self.client.execute_graphql(
@@ -91,6 +103,10 @@ class InfrahubGateway:
         asked = _retry_after(state.outcome.exception() if state.outcome is not None else None)
         return min(max(asked, backoff(state)), self.settings.retry_wait_max)
 
+    def shown(self, text: str) -> str:
+        """A short piece of foreign text, fit to be stored."""
+        return self._redactor.text(text, limit=_BODY_SHOWN)
+
     def describe(self, exchange: Exchange) -> str:
         """What came back, in words fit to be stored: all error messages, masked, escaped, then cut (G12)."""
         answer = read_answer(exchange)
@@ -101,7 +117,7 @@ class InfrahubGateway:
             words = _listed(answer)
         elif answer.shape in (Shape.NOT_JSON, Shape.NOT_AN_OBJECT, Shape.NEITHER):
             body = exchange.body.decode("utf-8", "backslashreplace")
-            words = f"{answer.shape}: {self._redactor.text(body, limit=_BODY_SHOWN)}"
+            words = f"{answer.shape}: {self.shown(body)}"
         else:
             words = str(answer.shape)
         return self._redactor.text(": ".join(part for part in (status, words) if part))

@@ -12,6 +12,8 @@ makes two nodes of one id: that is why the writer settles before it repeats, and
 
 from __future__ import annotations
 
+import json
+
 import structlog
 
 from consumers.infrahub.answers import Answer, Shape, read_answer
@@ -130,7 +132,7 @@ class InfrahubWriteSurface(PlannedWriteDestination):
 
     def _found(self, row: Row, exchange: Exchange, answer: Answer) -> str:
         if answer.shape is Shape.DATA and exchange.status == 200:
-            return row.name
+            return f"{row.name}: {self._gateway.shown(json.dumps(answer.data))}"
         return self._gateway.describe(exchange)
 
     async def _is_there(self, kind: Kind, own_id: str, failure: _Failure) -> bool:

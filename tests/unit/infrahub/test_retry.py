@@ -69,6 +69,13 @@ async def test_g05_a_request_shed_to_the_end_is_unknown_and_was_sent() -> None:
     assert len(server.mutations) == 3
 
 
+@pytest.mark.rules("G5")
+async def test_g05_one_try_that_left_makes_the_whole_attempt_sent() -> None:
+    with pytest.raises(errors.DestinationUnreachableError) as caught:
+        await apply(ScriptedInfrahub(), httpx.ConnectError("refused"), shed(), httpx.ConnectError("refused"))
+    assert caught.value.sent is True
+
+
 @pytest.mark.rules("G5", "P127", "P128")
 @pytest.mark.parametrize(
     "answer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
 
 import httpx
@@ -286,6 +287,7 @@ async def test_g06_applied_needs_ok_and_the_recorded_id(result: Any) -> None:
     with pytest.raises(OutcomeUnknownError) as caught:
         await apply(ScriptedInfrahub(), device("update"), graphql({"data": {"LabDeviceUpsert": result}}))
     assert caught.value.sent is True
+    assert json.dumps(result) in caught.value.found
 
 
 @pytest.mark.rules("G5", "P127", "P128", "P129", "P131")
