@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+from ledger.errors import Finding
 from ledger.events import OUTCOME_KINDS, TERMINAL_KINDS, NewEvent, StoredEvent
 
 WRITER_DIED = "WriterDiedError"
@@ -25,7 +26,8 @@ class RunHistory:
     """All attempts of one run.
 
     ``episodes`` counts the terminal events: the number of the start or resumption that comes next, or runs now.
-    ``applied`` and ``skipped`` are the identifiers with a terminal success, in stored order.
+    ``applied`` and ``skipped`` are the identifiers with a terminal success, in stored order. ``refusal`` is what the
+    last terminal event refused, where it is a refusal (as far as its body holds it).
     """
 
     run_id: str
@@ -39,6 +41,7 @@ class RunHistory:
     unknown_in_episode: dict[str, int] = field(default_factory=dict)
     interrupted_by_crash: bool = False
     last_ordinal: int | None = None
+    refusal: tuple[Finding, ...] = ()
 
     _done: set[str] = field(default_factory=set, repr=False)
 
@@ -54,6 +57,7 @@ class RunHistory:
             self._take_start()
         elif event.kind in TERMINAL_KINDS:
             self.last_terminal = event.kind
+            self.refusal = _findings(event) if event.kind == "plan.refused" else ()
             self.episodes += 1
             self.open = False
 
@@ -77,6 +81,10 @@ class RunHistory:
         self.open = True
         self.interrupted_by_crash = False
         self.unknown_in_episode.clear()
+
+
+def _findings(event: StoredEvent | NewEvent) -> tuple[Finding, ...]:
+    return tuple(Finding.model_validate(finding) for finding in json.loads(event.body)["findings"])
 
 
 async def read_history(run_id: str, events: AsyncIterator[StoredEvent]) -> RunHistory:

@@ -83,14 +83,28 @@ class RunWorker:
             Exception: a defect, after it was recorded.
         """
         commit = await self._commit_of(order)
-        history = await read_history(order.run_id, self.ledger.events(self._binding_id, run_id=order.run_id))
+        history = await self._history(order.run_id)
         if is_carried_out(order, history):
             await self.keeper.close_order(order.inbox_id)
-            return RunOutcome(order.run_id, _known_ending(history), repeated=True)
+            return _known_outcome(history)
         recorder = RunRecorder(self.keeper, history, operations_count=commit.operations_count)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(control.close)
             return await _OneRun(self, order, commit, recorder, control, stack).carry_out()
+
+    async def known_outcome(self, run_id: str) -> RunOutcome:
+        """How a run ended for which nothing is ordered any more.
+
+        Raises:
+            LookupError: it never began, so nobody can wait for it.
+        """
+        history = await self._history(run_id)
+        if history.last_terminal is None:
+            raise LookupError(f"nothing is ordered for run {run_id}, and nothing is recorded of it")
+        return _known_outcome(history)
+
+    async def _history(self, run_id: str) -> RunHistory:
+        return await read_history(run_id, self.ledger.events(self._binding_id, run_id=run_id))
 
     @property
     def _binding_id(self) -> int:
@@ -105,7 +119,7 @@ class RunWorker:
         return commit
 
 
-def _known_ending(history: RunHistory) -> Ending | Literal["plan.refused"]:
+def _known_outcome(history: RunHistory) -> RunOutcome:
     endings: dict[str, Ending | Literal["plan.refused"]] = {
         "run.applied": "run.applied",
         "run.failed": "run.failed",
@@ -113,7 +127,7 @@ def _known_ending(history: RunHistory) -> Ending | Literal["plan.refused"]:
         "run.stopped": "run.stopped",
         "plan.refused": "plan.refused",
     }
-    return endings[history.last_terminal or ""]
+    return RunOutcome(history.run_id, endings[history.last_terminal or ""], history.refusal, repeated=True)
 
 
 class _OneRun:

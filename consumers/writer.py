@@ -119,6 +119,7 @@ class BindingWriter:
 
         Raises:
             LeaseHeldError: a live lease is on the binding; its holder will carry the run out.
+            LookupError: nothing is ordered for that run, and it never began.
             StoreError, LeaseLostError: nothing more can be recorded by this process.
             Exception: a defect, after it was recorded.
         """
@@ -127,9 +128,9 @@ class BindingWriter:
         request = StopRequest(by=by, reason="interrupted while waiting for the run")
         async with self._session() as worker:
             while not (leave.is_set() or interrupted.is_set()):
-                order = await self._next(worker)
+                order = await self._next(worker, until=run_id)
                 if order is None:
-                    raise LookupError(f"nothing is ordered for run {run_id}")
+                    return await worker.known_outcome(run_id)
                 is_ours = order.run_id == run_id
                 control = self._control(
                     worker.ledger,
@@ -200,10 +201,13 @@ class BindingWriter:
                 continue
             await worker.carry_out(order, self._control(worker.ledger, worker.keeper, order, leave=stop))
 
-    async def _next(self, worker: RunWorker) -> Order | None:
+    async def _next(self, worker: RunWorker, *, until: str | None = None) -> Order | None:
+        """The next order; with ``until`` only as long as something is ordered for that run."""
         orders = await worker.ledger.open_orders(worker.keeper.lease.binding_id)
         for moot in moot_stops(orders):
             await worker.keeper.close_order(moot.inbox_id)
+        if until is not None and not any(order.run_id == until and order.kind != "stop" for order in orders):
+            return None
         return next_order(orders)
 
     def _control(

@@ -1,13 +1,23 @@
-"""Waiting for something to become true, bounded by the test's own time-out. Never a fixed time."""
+"""Waiting for something to become true, bounded by the test's own time-out. Never a fixed time.
+
+The conditions are states of fakes, processes and servers that announce nothing, so there is no event to wait for.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+
+_STEP = 0.002
 
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the event loop run until ``condition`` holds."""
-    # The conditions are states of fakes and processes that announce nothing; there is no event to wait for.
-    while not condition():  # noqa: ASYNC110 - see above
-        await asyncio.sleep(0.001)
+    while not condition():  # noqa: ASYNC110 - see the module's first lines
+        await asyncio.sleep(_STEP)
+
+
+async def until_true(condition: Callable[[], Awaitable[object]]) -> None:
+    """The same for a condition that has to be asked for."""
+    while not await condition():  # noqa: ASYNC110 - see the module's first lines
+        await asyncio.sleep(_STEP)

@@ -258,6 +258,16 @@ async def test_leaving_while_an_operation_settles_keeps_its_doubt_for_the_succes
     assert attempts == [1, 2]
 
 
+async def test_draining_for_a_run_that_another_writer_finished_tells_how_it_ended(bench: Bench) -> None:
+    bench.commit([tag("a")], run_id="run-1", commit={"config_version": "another"})
+    await bench.drain("run-1")
+    bench.commit([tag("b")], run_id="run-2")
+    outcome = await bench.drain("run-1")
+    assert (outcome.ending, outcome.repeated) == ("plan.refused", True)
+    assert [finding.name for finding in outcome.findings] == ["config_version"]
+    assert bench.ledger.kinds("run-2") == []
+
+
 async def test_draining_for_a_run_that_nobody_ordered_is_a_defect_of_the_caller(bench: Bench) -> None:
     with pytest.raises(LookupError):
         await bench.drain("nobody")

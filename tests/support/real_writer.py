@@ -1,0 +1,133 @@
+"""A writer on a real ledger and a sandbox Infrahub: commits, orders, and what became of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, declared
+from consumers.infrahub.sandbox import RunningSandbox
+from consumers.settings import WriterSettings
+from consumers.stores import postgres_connector
+from consumers.writer import BindingWriter
+from ledger.binding import DestinationBinding
+from ledger.commit import PlanCommit, Policy
+from ledger.events import StoredEvent
+from ledger.plan.model import PlannedOperation
+from ledger.store.ledger import Ledger
+from tests.support.committed_plans import CREATED_AT, SOURCE, commit_of, in_order, save
+
+REAL_SCHEMA = Path(__file__).parents[1] / "data" / "schema-api.json"
+TOKEN = "sandbox-token"
+
+
+def short_times(root: Path, **changes: Any) -> WriterSettings:
+    """Times that make each case take seconds."""
+    values: dict[str, Any] = {
+        "artifact_root": root,
+        "lease_ttl": 2.0,
+        "request_timeout": 1.0,
+        "margin": 0.2,
+        "settle_seconds": 0.3,
+        "poll_interval": 0.05,
+        "stop_poll_interval": 0.0,
+        "open_attempts": 2,
+        "open_retry_wait": 0.05,
+    }
+    return WriterSettings(**(values | changes))
+
+
+def opener_for(url: str, branch: str, token: str, request_timeout: float) -> InfrahubOpener:
+    """The real client for one branch of a sandbox."""
+    settings = InfrahubSettings(
+        url=url, branch=branch, token=SecretStr(token), request_timeout=request_timeout, attempts=2, retry_wait=0.01
+    )
+    return InfrahubOpener(declared(settings))
+
+
+@dataclass
+class RealWriter:
+    """One branch of a sandbox, its binding in a real ledger, and an artifact root."""
+
+    dsn: str
+    ledger: Ledger
+    sandbox: RunningSandbox
+    branch: str
+    root: Path
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def binding(self) -> DestinationBinding:
+        """The destination."""
+        return DestinationBinding(url=self.sandbox.url, branch=self.branch)
+
+    @property
+    def settings(self) -> WriterSettings:
+        """Short times."""
+        return short_times(self.root, **self.changes)
+
+    async def binding_id(self) -> int:
+        """The binding's row."""
+        return await self.ledger.register_binding(self.binding)
+
+    def writer(self, **more: Any) -> BindingWriter:
+        """A new writer in this process."""
+        settings = self.settings
+        return BindingWriter(
+            self.dsn,
+            self.binding,
+            opener_for(self.sandbox.url, self.branch, TOKEN, settings.request_timeout),
+            settings,
+            connect=postgres_connector(settings, allow_unsafe_fsync=True),
+            **more,
+        )
+
+    async def commit(
+        self,
+        run_id: str,
+        operations: Sequence[PlannedOperation],
+        *,
+        source: str = SOURCE,
+        policy: Policy | None = None,
+        position: int = 0,
+        created_at: datetime = CREATED_AT,
+    ) -> list[PlannedOperation]:
+        """Save a plan and commit it; returns the operations in stored order."""
+        ordered = in_order(operations)
+        run_dir = save(self.root, run_id, ordered, source=source, binding=self.binding, created_at=created_at)
+        await self.submit(
+            commit_of(self.root, run_dir, binding=self.binding, policy=policy, ledger_position=position, source=source)
+        )
+        return ordered
+
+    async def submit(self, commit: PlanCommit) -> None:
+        """Put a commit into the inbox."""
+        await self.ledger.submit_commit(await self.binding_id(), commit)
+
+    async def head(self) -> int:
+        """The binding's position now."""
+        row = await self.ledger.binding(self.binding)
+        return 0 if row is None else row.head_position
+
+    async def events(self, run_id: str | None = None) -> list[StoredEvent]:
+        """What is recorded."""
+        return [event async for event in self.ledger.events(await self.binding_id(), run_id=run_id)]
+
+    async def kinds(self, run_id: str) -> list[str]:
+        """The kinds of a run's events."""
+        return [event.kind for event in await self.events(run_id)]
+
+    async def body(self, run_id: str, kind: str) -> dict[str, Any]:
+        """The body of the last event of a kind."""
+        found: dict[str, Any] = json.loads([e.body for e in await self.events(run_id) if e.kind == kind][-1])
+        return found
+
+    def content(self) -> list[dict[str, Any]]:
+        """What the branch holds, without ids and times."""
+        return self.sandbox.store.content(branch=self.branch)
