@@ -38,9 +38,10 @@ def store_errors(doing: str) -> Iterator[None]:
     """Turn the driver's errors into the store's. A value of the wrong Python type is a defect and passes."""
     try:
         yield
-    except asyncpg.DataError:
-        raise
     except DRIVER_ERRORS as exc:
+        # The driver raises this very class for a parameter it cannot encode; the server's own are subclasses of it.
+        if type(exc) is asyncpg.DataError:
+            raise
         raise translated(exc, doing=doing) from exc
 
 

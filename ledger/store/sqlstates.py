@@ -130,9 +130,10 @@ def is_transient(error: BaseException) -> bool:
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
         return state in _TRANSIENT or state.startswith("08")
+    if isinstance(error, asyncpg.ClientConfigurationError):
+        return False
     if isinstance(error, asyncpg.InterfaceError):
-        # DataError: a Python value that does not fit its parameter; the rest says that the connection is gone.
-        return not isinstance(error, asyncpg.DataError)
+        return True
     return isinstance(error, OSError | TimeoutError | asyncpg.InternalClientError)
 
 
