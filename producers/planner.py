@@ -111,7 +111,7 @@ class Planner:
         wanted: dict[str, dict[str, dict[str, str]]] = {kind: {} for kind in self._mapping.kinds}
         by_object: dict[tuple[str, str], SourceRecord] = {}
         for record in self._records:
-            if record.identity is not None and (record.kind, record.identity_text) not in by_object:
+            if record.is_comparable and (record.kind, record.identity_text) not in by_object:
                 by_object[record.kind, record.identity_text] = record
                 wanted[record.kind][record.identity_text] = wanted_fields(record)
         found = compare(
@@ -146,7 +146,9 @@ class Planner:
     def _take(self, item: Compared, record: SourceRecord | None) -> None:
         matches = self._destination.matches(item.kind, item.identity)
         if record is None:
-            if (item.kind, item.identity) not in self._index.constants:
+            # a row that has this identity and cannot be planned still says that the object is wanted
+            wanted = self._index.same_identity(item.kind, item.identity)
+            if not wanted and (item.kind, item.identity) not in self._index.constants:
                 self._deletes.append((matches[0], delete_operation(matches[0])))
         elif item.change == "none":
             self._unchanged.append((record, matches[0]))

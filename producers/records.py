@@ -57,6 +57,11 @@ class SourceRecord:
     left_out: str = ""
 
     @property
+    def is_comparable(self) -> bool:
+        """Whether the record has an identity whose every part is without a fault."""
+        return self.identity is not None and self.faulted.isdisjoint(self.identity)
+
+    @property
     def is_left_out(self) -> bool:
         """Whether no operation is planned for the record, for a fault of its own or because of another record."""
         return bool(self.faults or self.left_out)

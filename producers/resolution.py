@@ -71,7 +71,8 @@ def _settle_one_class(waiting: Sequence[SourceRecord], index: PeerIndex) -> bool
     for record, field in missing:
         record.unidentifiable = True
         token = next(item for item in record.tokens[field.name] if not isinstance(item, LocalId))
-        _add_once(record, unresolved(record, field, index.candidates(record.kind, field), token, []))
+        candidates = index.candidates(record.kind, field)
+        _add_once(record, unresolved(record, field, candidates, token, [], constant=field.is_constant_peer))
     if missing:
         return True
     for record in waiting:
@@ -119,6 +120,7 @@ def _identified(record: SourceRecord, plan: KindPlan, index: PeerIndex) -> bool:
             nameless.append(name)
     unexplained = [name for name in nameless if name not in record.faulted]
     if unexplained:
+        record.faulted.update(unexplained)
         raise _nameless(record, plan, unexplained)
     if not nameless:
         record.identity = dict(sorted(identity.items()))

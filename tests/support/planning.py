@@ -16,6 +16,9 @@ from producers.config import LoadedConfiguration, load_configuration
 from producers.planning import PlannedRun, PlanOptions, make_plan
 from tests.support.fake_reader import DATA, FakeDestination
 
+Rows = dict[str, list[dict[str, Any]]]
+"""Source rows by endpoint."""
+
 NETBOX = DATA / "configs" / "netbox-demo.config.yml"
 LIBRARY = DATA / "configs" / "devicetype-library.config.yml"
 

@@ -1,0 +1,95 @@
+"""Sources: found by entry point; JSON lines are read strictly and completely."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger.errors import ConfigurationError
+from producers import sources
+from producers.errors import SourceUnreadableError
+from producers.sources import ENTRY_POINT_GROUP, open_source
+from producers.sources.jsonl import JsonLinesSource
+
+
+def _source(folder: Path, **files: bytes) -> JsonLinesSource:
+    for name, data in files.items():
+        (folder / f"{name}.jsonl").write_bytes(data)
+    return JsonLinesSource(settings={"directory": "."}, base_directory=folder)
+
+
+def _installed(monkeypatch: pytest.MonkeyPatch, *points: tuple[str, str]) -> None:
+    found = EntryPoints(EntryPoint(name, value, ENTRY_POINT_GROUP) for name, value in points)
+    monkeypatch.setattr(sources, "entry_points", lambda group: found)
+
+
+def test_plugin_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _installed(monkeypatch, ("jsonl", "producers.sources.jsonl:JsonLinesSource"))
+    source = open_source("jsonl", settings={"directory": str(tmp_path)}, base_directory=Path())
+    assert isinstance(source, JsonLinesSource)
+
+
+def test_the_installed_distribution_offers_the_jsonl_source(tmp_path: Path) -> None:
+    assert isinstance(open_source("jsonl", settings={"directory": "."}, base_directory=tmp_path), JsonLinesSource)
+
+
+@pytest.mark.parametrize("points", [[], [("x", "one:A"), ("x", "two:B")]])
+def test_g11_no_plugin_or_two_different_ones_are_refused(
+    monkeypatch: pytest.MonkeyPatch, points: list[tuple[str, str]]
+) -> None:
+    _installed(monkeypatch, *points)
+    with pytest.raises(ConfigurationError, match="exactly one"):
+        open_source("x", settings={}, base_directory=Path())
+
+
+def test_rows_are_counted_and_read_in_file_order(tmp_path: Path) -> None:
+    source = _source(tmp_path, a=b'{"id":2}\n{"id":1,"t":"\xe2\x80\xa8"}\n{"id":3}', empty=b"")
+    assert source.count("a") == 3
+    assert [row["id"] for row in source.rows("a")] == [2, 1, 3]
+    assert (source.count("empty"), list(source.rows("empty"))) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (b"\n", "a blank line"),
+        (b"[1]\n", "a list"),
+        (b'{"a":1,"a":2}\n', "the key 'a' twice"),
+        (b'{"a":\n', "Expecting value"),
+        (b'{"a":"\xff"}\n', "can't decode"),
+        (b'\xef\xbb\xbf{"a":1}\n', "BOM"),
+        (b'{"a":' + b"[" * 100_000 + b"}\n", ""),
+        (b'{"a":' + b"9" * 5_000 + b"}\n", ""),
+    ],
+)
+def test_g11_a_line_that_is_no_record_is_refused_by_number(tmp_path: Path, line: bytes, found: str) -> None:
+    source = _source(tmp_path, a=b'{"id":1}\n' + line)
+    with pytest.raises(SourceUnreadableError) as caught:
+        list(source.rows("a"))
+    assert caught.value.checked == "a.jsonl line 2"
+    assert found in caught.value.found
+
+
+def test_a_missing_endpoint_is_not_an_empty_one(tmp_path: Path) -> None:
+    source = _source(tmp_path)
+    with pytest.raises(SourceUnreadableError):
+        source.count("nowhere")
+    with pytest.raises(SourceUnreadableError):
+        list(source.rows("nowhere"))
+
+
+def test_an_endpoint_cannot_lead_out_of_the_directory(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret.jsonl").write_text("{}\n")
+    source = JsonLinesSource(settings={"directory": "in"}, base_directory=tmp_path)
+    with pytest.raises(ConfigurationError, match="leads out"):
+        source.count("../secret")
+
+
+@pytest.mark.parametrize("settings", [{}, {"directory": ""}, {"directory": 5}, {"directory": "nowhere"}])
+def test_g11_unusable_settings_are_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"source\.settings\.directory"):
+        JsonLinesSource(settings=settings, base_directory=tmp_path)
