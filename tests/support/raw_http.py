@@ -46,8 +46,8 @@ async def raw_server() -> AsyncIterator[RawServer]:
             while not writer.is_closing():
                 await state.read_request(reader)
                 await state.behaviours.popleft()(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client or the test has left
         finally:
             writer.close()
 
