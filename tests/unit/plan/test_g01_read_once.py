@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ledger.plan.layout import COVERAGE_FILE, MANIFEST_FILE, OPERATIONS_FILE
-from ledger.plan.reader import load_plan_artifact, parse_artifact, read_raw_artifact, require_applicable
+from ledger.plan.reader import load_plan_artifact, parse_artifact, read_raw_artifact
 from ledger.plan.verify import verify_plan
 from tests.support.plans import CONFIG_VERSION, RUN_ID, tags, write_plan
 
 COVERAGE = b'{"action":"none"}\n'
 COUNTS = {"create": 0, "update": 0, "remove": 0, "skip": 0, "none": 1}
-_opened: list[str] | None = None
 
+# An audit hook sees every way in which an interpreter opens a file. It cannot be removed, hence a process of its own.
+READ_VERIFY_PARSE = """
+import sys
+from pathlib import Path
+from ledger.plan.reader import parse_artifact, read_raw_artifact, require_applicable
+from ledger.plan.verify import verify_plan
 
-def _note_open(event: str, arguments: tuple[Any, ...]) -> None:
-    if _opened is not None and event == "open":
-        _opened.append(str(arguments[0]))
-
-
-# An audit hook sees every way in which the interpreter opens a file; it cannot be removed, so it is switched.
-sys.addaudithook(_note_open)
-
-
-@contextmanager
-def noting_opened_files() -> Iterator[list[str]]:
-    global _opened
-    _opened = []
-    try:
-        yield _opened
-    finally:
-        _opened = None
+opened = []
+sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
+raw = read_raw_artifact(Path(sys.argv[1]))
+assert verify_plan(artifact=raw, run_id=sys.argv[2], config_version=sys.argv[3]) == []
+require_applicable(parse_artifact(raw))
+print("\\n".join(opened))
+"""
 
 
 def _plan(root: Path) -> Path:
@@ -48,10 +41,8 @@ def _plan(root: Path) -> Path:
 def test_g01_each_file_of_the_artifact_is_opened_once_from_reading_to_parsing(tmp_path: Path) -> None:
     run_dir = _plan(tmp_path)
 
-    with noting_opened_files() as opened:
-        raw = read_raw_artifact(run_dir)
-        assert verify_plan(artifact=raw, run_id=RUN_ID, config_version=CONFIG_VERSION) == []
-        require_applicable(parse_artifact(raw))
+    command = [sys.executable, "-c", READ_VERIFY_PARSE, str(run_dir), RUN_ID, CONFIG_VERSION]
+    opened = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
     for file in (MANIFEST_FILE, OPERATIONS_FILE, COVERAGE_FILE):
         assert opened.count(str(run_dir / file)) == 1, file

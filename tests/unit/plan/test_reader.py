@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
+from ledger.plan import decode
+from ledger.plan.canonical import canonical_json_text
 from ledger.plan.errors import (
     PathOutsideRunError,
     PlanArtifactAbsentError,
@@ -23,6 +29,8 @@ from ledger.plan.errors import (
 )
 from ledger.plan.layout import MANIFEST_FILE, OPERATIONS_FILE
 from ledger.plan.lines import MAX_FAULTS
+from ledger.plan.model import PlannedOperation
+from ledger.plan.operations import parse_operations
 from ledger.plan.reader import load_plan_artifact, read_raw_artifact, require_applicable, require_plan_directory
 from tests.support.plans import line, manifest_document, operation, raw_run, record, tags, write_plan
 
@@ -169,6 +177,23 @@ def test_a_link_out_of_the_run_is_refused(tmp_path: Path, file: str) -> None:
         read_raw_artifact(run_dir)
 
 
+def test_a_plan_directory_that_is_a_link_out_of_the_run_is_refused(tmp_path: Path) -> None:
+    other = raw_run(tmp_path / "other", A)
+    run_dir = tmp_path / "run"
+    run_dir.mkdir()
+    (run_dir / "plan").symlink_to(other / "plan")
+
+    with pytest.raises(PathOutsideRunError):
+        read_raw_artifact(run_dir)
+
+
+def test_a_run_that_is_reached_through_a_link_is_read(tmp_path: Path) -> None:
+    run_dir = raw_run(tmp_path / "cache", A)
+    (tmp_path / "link").symlink_to(run_dir)
+
+    assert len(load_plan_artifact(tmp_path / "link").operations) == 1
+
+
 def test_a_stray_temporary_file_is_not_read(tmp_path: Path) -> None:
     run_dir = raw_run(tmp_path, A)
     (run_dir / "plan" / ".manifest.json.0011.tmp").write_bytes(b"half")
@@ -302,6 +327,66 @@ def test_operations_are_given_in_stored_order(tmp_path: Path) -> None:
     assert stored == sorted((found.tier, found.operation_id) for found in operations)
     assert artifact.lines == tuple(found.line() for found in artifact.operations)
     assert b"".join(artifact.lines) == artifact.raw.operations_bytes
+
+
+def test_each_line_is_encoded_whole_once_and_validated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What keeps a million operations affordable, as a count and not as a time."""
+    run_dir, _ = write_plan(tmp_path, tags(*(str(number) for number in range(50))))
+    calls: Counter[str] = Counter()
+    encode, validate = canonical_json_text, PlannedOperation.model_validate
+
+    def encoding(value: Any) -> str:
+        calls["encoded"] += 1
+        return encode(value)
+
+    def validating(*args: Any, **kwargs: Any) -> PlannedOperation:
+        calls["validated"] += 1
+        return validate(*args, **kwargs)
+
+    monkeypatch.setattr(decode, "canonical_json_text", encoding)
+    monkeypatch.setattr(PlannedOperation, "model_validate", validating)
+    load_plan_artifact(run_dir)
+
+    assert calls == {"encoded": 50, "validated": 50}
+
+
+def test_reading_leaves_the_collector_of_cycles_as_it_was(tmp_path: Path) -> None:
+    run_dir = raw_run(tmp_path, b"{}\n")
+    for enabled in (True, False):
+        (gc.enable if enabled else gc.disable)()
+        try:
+            with pytest.raises(TornPlanArtifactError):
+                load_plan_artifact(run_dir)
+            assert gc.isenabled() is enabled
+        finally:
+            gc.enable()
+
+
+PLAIN_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=8)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | PLAIN_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(PLAIN_TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.mark.rules("A14", "A17", "A19", "A22", "A30", "A53", "A77")
+@given(
+    st.lists(
+        st.tuples(st.dictionaries(PLAIN_TEXT, VALUES, min_size=1, max_size=3), VALUES, st.integers(0, 3)), max_size=6
+    )
+)
+def test_whatever_can_be_planned_is_read_back_the_same(drawn: list[tuple[dict[str, Any], Any, int]]) -> None:
+    made: dict[str, PlannedOperation] = {}
+    for identity, extra, tier in drawn:
+        payload = {"an extra field": extra, **identity}
+        one = operation(identity=identity, payload=payload, tier=tier)
+        made.setdefault(one.operation_id, one)
+    ordered = sorted(made.values(), key=lambda one: (one.tier, one.operation_id))
+
+    operations, lines = parse_operations(b"".join(one.line() for one in ordered), format_version=3)
+    assert list(operations) == ordered
+    assert list(lines) == [one.line() for one in ordered]
 
 
 @pytest.mark.rules("G12")
