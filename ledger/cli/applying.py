@@ -49,7 +49,6 @@ class RunResult:
 
     document: dict[str, Any]
     findings: Sequence[Finding]
-    operations_per_second: float | None
 
     @property
     def state(self) -> str:
@@ -158,7 +157,9 @@ async def run_result(dsns: Dsns, ledger: Ledger, binding: DestinationBinding, ru
     findings: list[Finding] = []
     if summary.state == "refused":
         findings = await _findings(ledger, row.id, run_id)
-    return RunResult(summary.document(), findings, summary.operations_per_second)
+    rate = summary.operations_per_second
+    document = {**summary.document(), "operations_per_second": None if rate is None else round(rate, 1)}
+    return RunResult(document, findings)
 
 
 async def _findings(ledger: Ledger, binding_id: int, run_id: str) -> list[Finding]:
@@ -170,7 +171,8 @@ async def _findings(ledger: Ledger, binding_id: int, run_id: str) -> list[Findin
 
 def finish_artifact(run_dir: Path, result: RunResult) -> None:
     """Complete ``run.json`` and, after an applied run, the row-count baseline; nobody else writes them (P122)."""
-    from ledger.plan import read_saved_plan
+    from ledger.plan.layout import MANIFEST_FILE
+    from ledger.plan.manifest import decode_manifest, parse_manifest
     from producers.run_directory import finish_run, write_rowcounts
 
     keys = (
@@ -184,8 +186,9 @@ def finish_artifact(run_dir: Path, result: RunResult) -> None:
     summary = {key: result.document[key] for key in keys}
     finish_run(run_dir, status=result.state, summary=summary, finished_at=datetime.now(UTC))
     if result.state == "applied":
-        snapshots = read_saved_plan(run_dir).manifest.source_snapshot
-        write_rowcounts(run_dir.parent, {Path(record.path).stem: record.row_count for record in snapshots})
+        manifest = parse_manifest(decode_manifest((run_dir / MANIFEST_FILE).read_bytes()))
+        rows = {Path(record.path).stem: record.row_count for record in manifest.source_snapshot}
+        write_rowcounts(run_dir.parent, rows)
 
 
 def show_result(result: RunResult, run: str, *, table: bool) -> None:
@@ -193,7 +196,7 @@ def show_result(result: RunResult, run: str, *, table: bool) -> None:
     from ledger.cli.run_display import print_run
 
     if table:
-        print_run(result.document, result.operations_per_second)
+        print_run(result.document)
     for finding in result.findings:
         people.print(Text(str(finding), style="red"))
     if result.state in ("failed", "interrupted", "stopped"):

@@ -127,4 +127,5 @@ def show_refusal(error: ApplyLedgerError) -> None:
 
 def next_command(command: str) -> None:
     """The exact command that a person would run next."""
-    people.print(Text.assemble(("next: ", "dim"), (command, "bold")))
+    # never broken into lines: it is there to be copied
+    people.print(Text.assemble(("next: ", "dim"), (command, "bold")), soft_wrap=True)

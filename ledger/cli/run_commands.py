@@ -64,7 +64,7 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = Ou
     elif output is OutputForm.NDJSON:
         write_records([result.document], stream="run-summary")
     else:
-        print_run(result.document, result.operations_per_second)
+        print_run(result.document)
         for finding in result.findings:
             people.print(str(finding), style="red", markup=False)
     return ExitCode.DONE

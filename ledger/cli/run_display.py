@@ -22,7 +22,7 @@ COUNTS = ("planned", "applied", "skipped", "failed", "unknown", "not_attempted")
 OVERLAP_LIMIT = 20
 
 
-def print_run(document: Mapping[str, Any], operations_per_second: float | None) -> None:
+def print_run(document: Mapping[str, Any]) -> None:
     """Print a run's summary document on stdout."""
     console = data_console()
     state = str(document["state"])
@@ -34,8 +34,8 @@ def print_run(document: Mapping[str, Any], operations_per_second: float | None) 
         )
     )
     counts = [f"{document[name] or 0:,} {name.replace('_', ' ')}" for name in COUNTS]
-    if operations_per_second is not None:
-        counts.append(f"{operations_per_second:,.0f} operations/s")
+    if document["operations_per_second"] is not None:
+        counts.append(f"{document['operations_per_second']:,.0f} operations/s")
     console.print("  " + " · ".join(counts), soft_wrap=True)
     positions = f"ledger positions {document['committed_position']} to {document['position']}"
     console.print(f"  {positions} · plan {document['plan_checksum']}", soft_wrap=True, style="dim")

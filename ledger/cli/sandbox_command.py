@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ledger.cli.output import OutputForm, next_command, people, write_document
+from ledger.cli.output import OutputForm, next_command, people, write_record_line
 from ledger.cli.plan_commands import OutputOption
 from ledger.exit_codes import ExitCode
 
@@ -33,7 +34,8 @@ def sandbox(
 
     def started(url: str) -> None:
         if output is not OutputForm.TABLE:
-            write_document({"url": url, "pid": os.getpid()})
+            write_record_line({"url": url, "pid": os.getpid()})
+            sys.stdout.flush()
         people.print(f"sandbox Infrahub at {url}; everything is gone when it stops", markup=False)
         if not given:
             # a token of a throw-away server on this machine, made a moment ago: showing it is how one gets in

@@ -1,0 +1,152 @@
+"""A place of its own for the demo: folders, a sandbox Infrahub, settings, and a way to call the program."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.text import Text
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+MAIN, BRANCH = "main", "two-sources"
+PROGRAM = (sys.executable, "-m", "ledger.cli.main")
+CREATE_BRANCH = "mutation($name: String!) { BranchCreate(data: {name: $name}) { ok } }"
+console = Console(highlight=False, soft_wrap=True)
+
+
+class DemoFailed(Exception):
+    """A step did not do what it must; the demo ends with exit code 1."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The demo's folder and environment."""
+
+    state: Path
+    url: str
+    environment: dict[str, str]
+
+    def run(self, *arguments: str, expect: int = 0, quiet: bool = False) -> Any:
+        """Call the program, show the command, and return what it wrote to stdout as JSON."""
+        if not quiet:
+            console.print(Text("$ apply-ledger " + shlex.join(arguments), style="bold cyan"))
+        command = [sys.executable, "-m", "ledger.cli.main", *arguments, "--output", "json"]
+        done = subprocess.run(
+            command, env=self.environment, stdout=subprocess.PIPE, check=False, stdin=subprocess.DEVNULL
+        )
+        if done.returncode != expect:
+            raise DemoFailed(f"{shlex.join(arguments)}: exit code {done.returncode}, expected {expect}")
+        return json.loads(done.stdout)
+
+    def show(self, *arguments: str) -> None:
+        """Call the program and let a person see what it prints."""
+        console.print(Text("$ apply-ledger " + shlex.join(arguments), style="bold cyan"))
+        done = subprocess.run(
+            [sys.executable, "-m", "ledger.cli.main", *arguments],
+            env=self.environment,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        if done.returncode != 0:
+            raise DemoFailed(f"{shlex.join(arguments)}: exit code {done.returncode}")
+
+
+@contextmanager
+def workplace(state: Path) -> Iterator[Workplace]:
+    """Folders emptied, a sandbox on a free port with two branches, the embedded database stopped at the end."""
+    state = state.resolve()
+    ledger = _ledger_folder(state)
+    token = secrets.token_urlsafe(24)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not _is_foreign(name)},
+        "INFRAHUB_API_TOKEN": token,
+        "APPLY_LEDGER_DATA_DIR": str(ledger),
+        "INFRAHUB_SYNC_CACHE_DIR": str(state / "runs"),
+        "APPLY_LEDGER_CONFIG": str(state / "apply-ledger.toml"),
+    }
+    (state / "apply-ledger.toml").write_text("", encoding="utf-8")
+    _program(environment, "down")
+    shutil.rmtree(ledger, ignore_errors=True)
+    with _sandbox(environment) as url:
+        environment["INFRAHUB_ADDRESS"] = url
+        _settings(state / "apply-ledger.toml", url)
+        _create_branch(url, token)
+        try:
+            yield Workplace(state, url, environment)
+        finally:
+            _program(environment, "down")
+
+
+def _is_foreign(name: str) -> bool:
+    return name.startswith(("INFRAHUB", "APPLY_LEDGER_")) or name.lower().endswith("_proxy")
+
+
+def _ledger_folder(state: Path) -> Path:
+    """Root's server runs under an account of its own, which could not pass through root's private folders."""
+    if os.geteuid() != 0:
+        return state / "ledger"
+    return Path("/var/lib") / f"apply-ledger-demo-{hashlib.sha256(str(state).encode()).hexdigest()[:8]}"
+
+
+def _program(environment: dict[str, str], *arguments: str) -> None:
+    subprocess.run([*PROGRAM, *arguments], env=environment, check=True, stderr=subprocess.DEVNULL)
+
+
+@contextmanager
+def _sandbox(environment: dict[str, str]) -> Iterator[str]:
+    schema = str(DATA / "schema-api.json")
+    command = [
+        sys.executable,
+        "-m",
+        "ledger.cli.main",
+        "sandbox",
+        "--schema",
+        schema,
+        "--port",
+        "0",
+        "--output",
+        "ndjson",
+    ]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            if not line:
+                raise DemoFailed("the sandbox Infrahub did not start")
+            yield json.loads(line)["url"]
+        finally:
+            process.terminate()
+
+
+def _settings(path: Path, url: str) -> None:
+    declared = [f'[[destination]]\nurl = "{url}"\nbranch = "{branch}"\n' for branch in (MAIN, BRANCH)]
+    path.write_text("\n".join(declared), encoding="utf-8")
+
+
+def _create_branch(url: str, token: str) -> None:
+    """While `main` is still empty: the two sources shall plan from an observation without any of their objects."""
+    answer = httpx.post(
+        f"{url}/graphql",
+        headers={"X-INFRAHUB-KEY": token},
+        json={
+            "query": "mutation($name: String!) { BranchCreate(data: {name: $name}) { ok } }",
+            "variables": {"name": BRANCH},
+        },
+        trust_env=False,
+    )
+    if answer.json().get("data", {}).get("BranchCreate", {}).get("ok") is not True:
+        raise DemoFailed(f"the sandbox did not make the branch {BRANCH}")
