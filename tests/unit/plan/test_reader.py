@@ -144,6 +144,15 @@ def test_what_is_there_and_cannot_be_read_is_unreadable_and_named(tmp_path: Path
     assert str(run_dir / "plan") in str(caught.value)
 
 
+def test_a_manifest_beyond_any_plan_is_not_read_into_memory(tmp_path: Path) -> None:
+    run_dir = raw_run(tmp_path, A)
+    with (run_dir / MANIFEST_FILE).open("wb") as file:
+        file.truncate(10**12)
+
+    with pytest.raises(PlanArtifactUnreadableError, match="more than"):
+        read_raw_artifact(run_dir)
+
+
 @pytest.mark.rules("A12", "A13")
 @pytest.mark.parametrize("file", [MANIFEST_FILE, OPERATIONS_FILE, "plan"])
 def test_a_missing_permission_is_unreadable_and_not_absent(
