@@ -166,22 +166,28 @@ class LeaseKeeper:
             await to_its_end(self._store.close_order(self.lease, inbox_id, state))
 
     async def make_room(self) -> None:
-        """Renew where what is left of the lease is too short for a request.
+        """Renew where what is left of the lease is short for a request, or will be soon.
 
         Raises:
-            LeaseLostError: the lease is gone, or could not be renewed.
+            LeaseLostError: the lease is gone, or could not be renewed in time.
         """
-        if self._lost is None and not self.has_room():
+        spare = self._settings.lease_ttl - self._needed
+        if self._lost is None and self._left() < self._needed + spare / 2:
             try:
                 await self.renew()
             except _PASSING as exc:
-                raise self._mark_lost("the lease could not be renewed in time") from exc
+                if self._left() < self._needed:
+                    raise self._mark_lost("the lease could not be renewed in time") from exc
         if self._lost is not None:
             raise self._lost
 
-    def has_room(self) -> bool:
-        """Whether a request begun now ends before the deadline even if it takes its whole time-out."""
-        return self._clock() + self._settings.request_timeout + self._settings.margin <= self.deadline
+    @property
+    def _needed(self) -> float:
+        """Seconds that a request may take at most."""
+        return self._settings.request_timeout + self._settings.margin
+
+    def _left(self) -> float:
+        return self.deadline - self._clock()
 
     def quiet_for(self) -> float:
         """Seconds until the destination may be written again after an unknown outcome; 0 or less: now."""
@@ -209,12 +215,12 @@ class LeaseKeeper:
         """
         if self._lost is not None:
             raise self._lost
-        left = self.deadline - self._clock()
-        if left < self._settings.request_timeout + self._settings.margin:
+        left = self._left()
+        if left < self._needed:
             raise DispatchRefusedError(
                 checked=f"what is left of the lease on {self.lease.url} [{self.lease.branch}]",
-                expected=f"at least {self._settings.request_timeout + self._settings.margin:.1f} s",
-                found=f"{left:.1f} s",
+                expected=f"at least {self._needed:.2f} s",
+                found=f"{left:.2f} s",
                 next_action="nothing: the request was not begun, and the run goes on when the lease is held again",
             )
 

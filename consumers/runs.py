@@ -188,9 +188,7 @@ class _OneRun:
         """Open the destination; a server that restarts just now must not refuse every plan that waits."""
         settings = self._worker.settings
         retrying = AsyncRetrying(
-            retry=retry_if_exception(
-                lambda exc: isinstance(exc, ApplyLedgerError) and not isinstance(exc, _NO_REFUSALS)
-            ),
+            retry=retry_if_exception(_may_pass),
             stop=stop_after_attempt(settings.open_attempts),
             wait=wait_exponential(multiplier=settings.open_retry_wait),
             reraise=True,
@@ -277,6 +275,11 @@ class _OneRun:
             observe=self._worker.observe,
             clock=self._worker.clock,
         )
+
+
+def _may_pass(exc: BaseException) -> bool:
+    """A destination that does not answer now, or a request that was held back until the lease is renewed."""
+    return isinstance(exc, ApplyLedgerError) and not isinstance(exc, StoreError | LeaseLostError)
 
 
 def _defect_findings(defect: Exception) -> tuple[Finding, ...]:

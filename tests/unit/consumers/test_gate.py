@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from consumers.errors import exit_code_of_refusal
+from consumers.errors import DispatchRefusedError, exit_code_of_refusal
 from consumers.runs import RunOutcome
 from ledger.binding import DestinationBinding
 from ledger.commit import Policy
@@ -330,6 +330,23 @@ async def test_a_destination_that_comes_back_while_it_is_opened_refuses_nothing(
 
     bench.destination.before_open = fail_once
     assert (await bench.drain()).ending == "run.applied"
+
+
+@pytest.mark.rules("G2")
+async def test_g02_opening_waits_for_a_renewal_where_its_requests_were_held_back(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    bench.changes |= {"open_attempts": 3, "open_retry_wait": 0.0}
+    tries: list[int] = []
+
+    def dawdle() -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            bench.ledger.clock.now += 50
+            raise DispatchRefusedError(checked="lease", expected="time", found="none", next_action="renew")
+
+    bench.destination.before_open = dawdle
+    assert (await bench.drain()).ending == "run.applied"
+    assert bench.ledger.renewals >= 1
 
 
 @pytest.mark.rules("P141")

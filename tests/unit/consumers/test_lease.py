@@ -127,6 +127,28 @@ async def test_a_failed_release_does_not_hide_what_ended_the_block(bench: Bench)
             raise ValueError("the first error")
 
 
+@pytest.mark.rules("G2")
+async def test_g02_room_is_made_before_it_is_needed(bench: Bench) -> None:
+    """60 s of lease, 25 s for a request: with less than 42.5 s left it is renewed, long before a request would wait."""
+    keeper = await _keeper(bench.ledger, bench.settings)
+    bench.ledger.clock.now += 17
+    await keeper.make_room()
+    assert bench.ledger.renewals == 0
+    bench.ledger.clock.now += 1
+    await keeper.make_room()
+    assert bench.ledger.renewals == 1
+
+
+async def test_a_renewal_that_fails_early_costs_nothing(bench: Bench) -> None:
+    keeper = await _keeper(bench.ledger, bench.settings)
+    bench.ledger.fail_renewals = _gone()
+    bench.ledger.clock.now += 20
+    await keeper.make_room()
+    bench.ledger.clock.now += 16
+    with pytest.raises(LeaseLostError):
+        await keeper.make_room()
+
+
 def test_the_clock_goes_on() -> None:
     first = suspend_clock()
     assert suspend_clock() >= first

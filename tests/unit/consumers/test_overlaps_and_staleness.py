@@ -32,8 +32,9 @@ def _written_by_another(
 
 @pytest.mark.rules("P36", "P37")
 async def test_a_run_says_which_objects_and_fields_of_another_source_it_overwrites(bench: Bench) -> None:
-    bench.ledger.foreign = [_written_by_another(tag("shared", description="theirs"))]
-    operations = bench.commit([tag("shared", description="ours"), tag("own"), gone_tag("shared")])
+    # A recorded delete overwrites nothing, whoever wrote the object.
+    bench.ledger.foreign = [_written_by_another(tag("shared", description="theirs")), _written_by_another(tag("gone"))]
+    operations = bench.commit([tag("shared", description="ours"), tag("own"), gone_tag("gone")])
     assert (await bench.drain()).ending == "run.applied"
     (overlap,) = bench.ledger.body("run.started")["overlaps"]
     assert overlap == {
