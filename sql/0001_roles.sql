@@ -23,13 +23,19 @@ begin
             end;
         end if;
     end loop;
-    if not pg_catalog.pg_has_role(current_user, 'ledger_owner', 'member') then
+    -- From 16 on, whoever makes a role administers it but may not become it without a grant of its own.
+    if not pg_catalog.pg_has_role(current_user, 'ledger_owner',
+            case when pg_catalog.current_setting('server_version_num')::integer < 160000 then 'member' else 'set' end)
+    then
         execute pg_catalog.format('grant ledger_owner to %I', current_user);
     end if;
 end
 $roles$;
 
 create schema ledger authorization ledger_owner;
+
+set local role ledger_owner;
+
 revoke all on schema ledger from public;
 grant usage on schema ledger to ledger_writer, ledger_projector, ledger_reader;
 
@@ -38,8 +44,6 @@ grant usage on schema ledger to ledger_writer, ledger_projector, ledger_reader;
 alter default privileges for role ledger_owner revoke execute on functions from public;
 alter default privileges for role ledger_owner in schema ledger
     grant select on tables to ledger_writer, ledger_projector, ledger_reader;
-
-set local role ledger_owner;
 
 create table ledger.schema_migration (
     version text collate "C" primary key check (version ~ '^[0-9]{4}_[a-z0-9_]+$'),

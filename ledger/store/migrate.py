@@ -15,8 +15,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import asyncpg
-
 from ledger.store.connect import Limits, connect
 from ledger.store.errors import (
     EditedMigrationError,
@@ -25,8 +23,9 @@ from ledger.store.errors import (
     NewerDatabaseError,
     PasswordRefusedError,
 )
-from ledger.store.session import store_errors
+from ledger.store.session import store_errors, transaction
 from ledger.store.sql_files import Migration, migrations, query
+from ledger.store.sqlstates import DRIVER_ERRORS
 
 ROLES = ("ledger_owner", "ledger_writer", "ledger_projector", "ledger_reader")
 LOGIN_ROLES = ROLES[1:]
@@ -123,14 +122,14 @@ def _missing(files: tuple[Migration, ...], applied: Mapping[str, bytes]) -> list
 
 async def _apply(connection: Any, migration: Migration) -> None:
     try:
-        async with connection.transaction():
+        async with transaction(connection):
             await connection.execute(migration.text)
             await connection.execute(query("record_migration"), migration.version, migration.checksum)
-    except asyncpg.PostgresError as exc:
+    except DRIVER_ERRORS as exc:
         raise MigrationFailedError(
             checked=f"the migration {migration.version}",
             expected="that the database accepts it",
-            found=f"{exc.args[0] if exc.args else type(exc).__name__} [{exc.sqlstate}]",
+            found=f"{exc} [{getattr(exc, 'sqlstate', None) or type(exc).__name__}]",
             next_action="nothing of this file was kept; correct the cause and migrate again",
         ) from exc
 

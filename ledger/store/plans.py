@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.store.errors import InvalidCallError, PlanNotStoredError
 from ledger.store.records import StoredArtifact, StoredPlan
-from ledger.store.session import Session
+from ledger.store.session import Session, transaction
 from ledger.store.sql_files import query
 
 _CHUNK_LINES = 5000
@@ -54,7 +54,7 @@ class PlanQueries:
         head = (bytes.fromhex(checksum), body.decode(), len(lines), count, digest)
 
         async def work(connection: Any) -> None:
-            async with connection.transaction():
+            async with transaction(connection):
                 if await connection.fetchval(query("open_plan"), *head):
                     await _add_lines(connection, head[0], lines, object_keys, coverage or ())
                     await connection.execute(query("seal_plan"), head[0])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 import asyncpg
@@ -43,6 +43,24 @@ def store_errors(doing: str) -> Iterator[None]:
         if type(exc) is asyncpg.DataError:
             raise
         raise translated(exc, doing=doing) from exc
+
+
+@asynccontextmanager
+async def transaction(connection: Any) -> AsyncIterator[None]:
+    """One transaction whose first error is the one that is raised.
+
+    The driver's own context manager rolls back on a lost connection too, and that error would hide the cause (FF26).
+    """
+    work = connection.transaction()
+    await work.start()
+    try:
+        yield
+    except BaseException:
+        if not connection.is_closed():
+            with suppress(*DRIVER_ERRORS):
+                await work.rollback()
+        raise
+    await work.commit()
 
 
 class Session:
