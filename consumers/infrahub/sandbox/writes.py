@@ -212,9 +212,7 @@ class BranchWriter:
         holder_ids = {holder for _, holders in violated for holder in holders}
         if upserting and len(holder_ids) == 1 and any(group.is_human_friendly_id for group, _ in violated):
             (holder,) = holder_ids
-            found = self._branch.nodes.get(holder)
-            if found is None or found.kind is node.kind:
-                raise KeyHeldError(holder, elsewhere=found is None)
+            raise KeyHeldError(holder, elsewhere=holder not in self._branch.nodes)
         raise uniqueness_violated(violated[0][0].label)
 
     def _holders(self, node: Node, group: UniqueGroup) -> list[str]:

@@ -89,6 +89,15 @@ def test_what_main_made_after_the_fork_is_no_object_of_the_branch(lab: GraphQLCl
     assert create["message"] == "Violates uniqueness constraint 'name'"
 
 
+def test_what_a_branch_deleted_it_may_make_again(lab: GraphQLClient, sandbox: RunningSandbox) -> None:
+    before = lab.write("LabTagUpsert", values(name="t"))
+    lab.query(CREATE, {"name": "lab1"})
+    with GraphQLClient(sandbox, branch="lab1") as branch:
+        branch.mutate("LabTagDelete", {"id": before}, "ok")
+        assert branch.write("LabTagUpsert", values(name="t")) != before
+    assert lab.node("LabTag", before, "id") == {"id": before}
+
+
 def test_main_may_make_what_a_branch_made(lab: GraphQLClient, sandbox: RunningSandbox) -> None:
     lab.query(CREATE, {"name": "lab1"})
     with GraphQLClient(sandbox, branch="lab1") as branch:

@@ -170,6 +170,13 @@ def test_giving_an_occupied_single_peer_a_second_one_is_refused(lab: GraphQLClie
     assert error["message"] == f"Node {device} has 2 peers for site__device, maximum of 1 allowed"
 
 
+def test_a_key_follows_a_peer_that_came_from_the_other_side(lab: GraphQLClient) -> None:
+    site = lab.write("LabSiteUpsert", values(name="s"))
+    rack = lab.write("LabRackUpsert", {**values(name="r"), "site": None})
+    lab.write("LabSiteUpsert", {"id": site, "racks": [{"id": rack}]})
+    assert lab.write("LabRackUpsert", {**values(name="r"), "site": {"id": site}}) == rack
+
+
 def test_a_change_of_peers_moves_the_time_of_the_object_that_was_written(lab: GraphQLClient, tags: list[str]) -> None:
     site = lab.write("LabSiteUpsert", values(name="s"))
     query = "{ LabSite { edges { node_metadata { updated_at } } } LabTag { edges { node_metadata { updated_at } } } }"
