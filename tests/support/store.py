@@ -14,7 +14,16 @@ import asyncpg
 from ledger.binding import DestinationBinding
 from ledger.chain import event_hash
 from ledger.commit import PlanCommit, Policy, commit_id
-from ledger.events import NewEvent, OperationApplied, OperationUnknown, RunEnded, RunStopped, new_event
+from ledger.events import (
+    NewEvent,
+    OperationApplied,
+    OperationUnknown,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    RunStopped,
+    new_event,
+)
 from ledger.plan.canonical import canonical_json_bytes, object_key, operation_id
 from ledger.store.ledger import Ledger
 from ledger.store.writer import Lease, WriterStore
@@ -80,6 +89,18 @@ def unknown(lease: Lease, ordinal: int, *, run_id: str = RUN, attempt: int = 1) 
         attempt=attempt,
         n=attempt,
     )
+
+
+def run_started(lease: Lease, *, run_id: str = RUN, n: int = 0) -> NewEvent:
+    """A run whose gate was passed."""
+    body = RunStarted(plan_checksum="c" * 64, operations_count=3, policy=Policy(), source="netbox", overlaps=[])
+    return new_event("run.started", body, url=lease.url, branch=lease.branch, run_id=run_id, n=n)
+
+
+def run_resumed(lease: Lease, *, run_id: str = RUN, n: int) -> NewEvent:
+    """A run that goes on."""
+    body = RunResumed(by="somebody", reason="test", from_ordinal=1, policy=Policy())
+    return new_event("run.resumed", body, url=lease.url, branch=lease.branch, run_id=run_id, n=n)
 
 
 def run_stopped(lease: Lease, *, run_id: str = RUN, n: int = 0) -> NewEvent:
