@@ -288,6 +288,7 @@ COVERAGE_DAMAGE: dict[str, Callable[[Path], Any]] = {
     "absent": lambda run: (run / COVERAGE_FILE).unlink(),
     "empty": lambda run: (run / COVERAGE_FILE).write_bytes(b""),
     "another line": lambda run: (run / COVERAGE_FILE).write_bytes(COVERAGE + b'{"action":"none"}\n'),
+    "another text in a line": lambda run: (run / COVERAGE_FILE).write_bytes(COVERAGE.replace(b"}", b',"reason":"x"}')),
     "not covered": lambda run: edit(run, coverage=None),
     "wrong counts": lambda run: edit(run, coverage=_stated(run, counts={**COUNTS, "none": 2})),
     "a count left out": lambda run: edit(run, coverage=_stated(run, counts={"none": 1, "skip": 1})),
