@@ -44,8 +44,9 @@ lint: $(BIN)/.installed ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-rules: $(BIN)/.installed ## write docs/rules.md anew from the tests' markers
+rules: $(BIN)/.installed ## write docs/rules.md and docs/refusals.md anew
 	@$(BIN)/python -m tests.support.rules_document
+	@$(BIN)/python -m tests.support.refusals_document
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-emit-index-url --generate-hashes --output-file requirements.lock

@@ -165,7 +165,7 @@ def _malformed(path: Path | None, found: str) -> ConfigurationError:
         checked=f"the settings ({path or 'environment'})",
         expected="readable TOML in UTF-8 with known keys and values in range",
         found=found,
-        next_action="correct the file or the variable; docs/reference/settings.md lists all keys",
+        next_action="correct the file or the variable; docs/reference.md lists all keys",
     )
 
 
