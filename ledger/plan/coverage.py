@@ -13,27 +13,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
 from ledger.errors import Finding
-from ledger.plan.canonical import Identity, canonical_json_bytes, identity_bytes, operation_id
+from ledger.plan.canonical import Identity, canonical_identity, canonical_json_bytes, canonical_operation_id
 from ledger.plan.decode import decode_canonical_line
 from ledger.plan.describe import object_text
 from ledger.plan.errors import CoverageInvalidError, PlanArtifactError
 from ledger.plan.layout import COVERAGE_FILE, REPLAN
 from ledger.plan.manifest import field_problems
-from ledger.plan.model import OperationId, PlannedOperation
+from ledger.plan.model import DECODED, OperationId, PlannedOperation
 
 CoverageAction = Literal["create", "update", "remove", "skip", "none"]
 COVERAGE_ACTIONS: tuple[CoverageAction, ...] = get_args(CoverageAction)
 """The whole vocabulary, in the order in which summaries count it; new kinds add none (H14)."""
 
 _OPERATION_ACTION: Mapping[CoverageAction, str] = {"create": "create", "update": "update", "remove": "delete"}
+_LEFT_OUT = ("operation_id", "destination_id", "differences", "entry", "filters", "reason")
 MAX_NAMED_FAULTS = 50
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
 
 class Difference(_Strict):
@@ -86,6 +87,13 @@ class CoverageLine(_Strict):
     providers: Providers
     reason: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _canonical_identity(cls, data: Any, info: ValidationInfo) -> Any:
+        if not isinstance(data, Mapping) or info.context == DECODED or not isinstance(data.get("identity"), Mapping):
+            return data
+        return {**data, "identity": canonical_identity(data["identity"], kind=str(data.get("kind")))}
+
     @model_validator(mode="after")
     def _shape(self) -> Self:
         for problem in self._problems():
@@ -93,6 +101,8 @@ class CoverageLine(_Strict):
         return self
 
     def _problems(self) -> Iterator[str]:
+        if not self.identity:
+            yield "identity is empty; it names no object"
         if self.operation_id is None and self.action in _OPERATION_ACTION:
             yield f"a {self.action} has an operation"
         if self.operation_id is not None and self.operation_id != self._derived_id():
@@ -112,14 +122,18 @@ class CoverageLine(_Strict):
 
     def _derived_id(self) -> str | None:
         action = _OPERATION_ACTION.get(self.action)
-        return None if action is None else operation_id(action, self.kind, self.identity)
+        return None if action is None else canonical_operation_id(action, self.kind, self.identity)
 
     @property
-    def order(self) -> tuple[int, str, bytes]:
+    def order(self) -> tuple[int, str, int]:
         """Like operations, by tier and identifier; one without an operation takes the id that it would have (H24)."""
-        index = self.entry.index if self.entry is not None else -1
-        own = self.operation_id or operation_id(self.action, self.kind, self.identity)
-        return self.tier, own, canonical_json_bytes([index, self.kind, self.identity])
+        own = self.operation_id or canonical_operation_id(self.action, self.kind, self.identity)
+        return self.tier, own, self.entry_index
+
+    @property
+    def entry_index(self) -> int:
+        """The place of the mapping entry; -1 where there is none, before all others."""
+        return -1 if self.entry is None else self.entry.index
 
     def record(self) -> dict[str, Any]:
         """The record as it stands in a line; what is absent or empty is left out, nulls inside values stay."""
@@ -166,15 +180,15 @@ def read_coverage(data: bytes) -> tuple[CoverageLine, ...]:
     for number, text in enumerate(raw, start=1):
         where = f"{COVERAGE_FILE} line {number}"
         try:
-            line = CoverageLine.model_validate(decode_canonical_line(text, what=where))
-            if line.line() != text + b"\n":
-                faults.append(_fault(where, "absent and empty fields left out", "a field that says nothing"))
-            lines.append(line)
+            record = decode_canonical_line(text, what=where)
+            lines.append(CoverageLine.model_validate(record, context=DECODED))
+            if not _has_one_spelling(record):
+                faults.append(_fault(where, "absent and empty fields left out, tier given", "another spelling"))
         except PlanArtifactError as exc:
             faults += exc.findings
         except ValidationError as exc:
             faults.append(_fault(where, "a coverage record", field_problems(exc)))
-    if not faults and any(before.order > after.order for before, after in pairwise(lines)):
+    if not faults and any(before > after for before, after in pairwise([line.order for line in lines])):
         faults.append(_fault(COVERAGE_FILE, "lines by (tier, operation_id)", "another order"))
     if faults:
         raise _invalid(faults)
@@ -200,11 +214,16 @@ def coverage_disagreements(
     return tuple(findings)
 
 
+def _has_one_spelling(record: Mapping[str, Any]) -> bool:
+    """Whether the writer would spell the record so: nothing absent, null or empty that it leaves out or puts in."""
+    return "tier" in record and not any(record.get(name, 1) in (None, {}, []) for name in _LEFT_OUT)
+
+
 def _require_one_action(lines: Iterable[CoverageLine]) -> None:
-    seen: dict[tuple[int, bytes], CoverageLine] = {}
+    seen: dict[bytes, CoverageLine] = {}
     faults = []
     for line in lines:
-        key = (line.entry.index if line.entry is not None else -1, identity_bytes(line.kind, line.identity))
+        key = canonical_json_bytes([line.entry_index, line.kind, line.identity])
         other = seen.setdefault(key, line)
         if other is not line:
             found = f"{other.action} and {line.action}"

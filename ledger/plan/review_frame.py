@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ledger.plan.coverage import COVERAGE_ACTIONS, CoverageAction
 from ledger.plan.describe import object_text, visible
 from ledger.plan.model import APPLICABLE_FORMATS
+from ledger.plan.review_page import Page
 from ledger.plan.saved_plan import Resource, SavedPlan, counts_line
 
 if TYPE_CHECKING:  # ledger.events needs ledger.plan, so that it cannot be imported from here while both load
@@ -29,12 +28,7 @@ STYLES: Mapping[CoverageAction, str] = {
 }
 
 
-def indented(content: RenderableType, columns: int, *, below: int = 0) -> Padding:
-    """Content moved to the right, its wrapped lines too, without blanks at the ends of lines."""
-    return Padding(content, (0, 0, below, columns), expand=False)
-
-
-def print_header(console: Console, saved: SavedPlan) -> None:
+def print_header(page: Page, saved: SavedPlan) -> None:
     """Who plans what for which destination, under which checksum (H20)."""
     manifest, summary = saved.manifest, saved.summary
     binding = manifest.destination_binding
@@ -53,8 +47,8 @@ def print_header(console: Console, saved: SavedPlan) -> None:
     grid.add_column(overflow="fold")
     for name, value in rows.items():
         grid.add_row(Text(name), Text(value))
-    console.print(Text("Plan", style="bold"))
-    console.print(indented(grid, 2, below=1))
+    page.line(Text("Plan", style="bold"))
+    page.block(grid, 2)
 
 
 def _format_note(version: int) -> str:
@@ -63,32 +57,32 @@ def _format_note(version: int) -> str:
     return " (for review only: its updates record no destination id; make a fresh plan to apply)"
 
 
-def print_problems(console: Console, saved: SavedPlan) -> None:
+def print_problems(page: Page, saved: SavedPlan) -> None:
     """What the gate would refuse about these files; nothing where they agree."""
     if not saved.problems:
         return
-    console.print(Text("This plan will be refused: its files do not agree", style="bold red"))
+    page.line(Text("This plan will be refused: its files do not agree", style="bold red"))
     for finding in saved.problems:
-        console.print(indented(Text(f"!! {visible(str(finding))}", style="red"), 2))
-    console.print()
+        page.line(Text(f"!! {visible(str(finding))}", style="red"), 2)
+    page.blank()
 
 
-def print_overlaps(console: Console, overlaps: Sequence[Overlap], kind: str | None) -> None:
+def print_overlaps(page: Page, overlaps: Sequence[Overlap], kind: str | None) -> None:
     """Objects that another source wrote since the plan was made (design 7.9)."""
     shown = [overlap for overlap in overlaps if kind is None or overlap.kind == kind]
     if not shown:
         return
     title = f"Also written by other sources since this plan was made ({len(shown):,})"
-    console.print(Text(title, style="bold yellow"))
+    page.line(Text(title, style="bold yellow"))
     for overlap in shown:
         what = object_text(overlap.kind, overlap.identity)
         by = f"by {visible(overlap.source)}, run {visible(overlap.run_id)}, position {overlap.position:,}"
         fields = visible(", ".join(overlap.fields)) or "no common field"
-        console.print(indented(Text(f"* {what} {by}: {fields}"), 2))
-    console.print()
+        page.line(Text(f"* {what} {by}: {fields}"), 2)
+    page.blank()
 
 
-def print_table(console: Console, resources: Sequence[Resource]) -> None:
+def print_table(page: Page, resources: Sequence[Resource]) -> None:
     """How much of each kind in each tier, all five actions."""
     if not resources:
         return
@@ -104,10 +98,10 @@ def print_table(console: Console, resources: Sequence[Resource]) -> None:
             Text(f"{n:,}", style=STYLES[a] if n else "dim") for a, n in zip(COVERAGE_ACTIONS, figures, strict=True)
         ]
         table.add_row(Text(str(tier)), Text(visible(kind)), *cells)
-    console.print(indented(table, 2, below=1))
+    page.block(table, 2)
 
 
-def print_notes(console: Console, saved: SavedPlan, resources: Sequence[Resource], kind: str | None) -> None:
+def print_notes(page: Page, saved: SavedPlan, resources: Sequence[Resource], kind: str | None) -> None:
     """In words: deletes computed or not (C39), coverage recorded or not, nothing to do, what a filter shows."""
     summary = saved.summary
     notes = []
@@ -125,7 +119,7 @@ def print_notes(console: Console, saved: SavedPlan, resources: Sequence[Resource
     if kind is not None:
         notes.append(_filter_note(saved, resources, kind))
     for note in notes:
-        console.print(Text(note))
+        page.line(Text(note))
 
 
 def _filter_note(saved: SavedPlan, resources: Sequence[Resource], kind: str) -> str:

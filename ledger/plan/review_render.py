@@ -21,13 +21,13 @@ from ledger.plan.review_changes import change_text, field_changes
 from ledger.plan.review_frame import (
     SIGNS,
     STYLES,
-    indented,
     print_header,
     print_notes,
     print_overlaps,
     print_problems,
     print_table,
 )
+from ledger.plan.review_page import Page
 from ledger.plan.saved_plan import Resource, SavedPlan
 from ledger.schema import DestinationSchema
 
@@ -62,19 +62,20 @@ def render_review(
         overlaps: what other sources applied to the same objects since the plan was made.
         schema: the destination's schema where it is known, to recognise secret fields by kind.
     """
+    page = Page(console)
     secrets = SecretFields(schema)
     resources = saved.resources(kind)
-    print_header(console, saved)
-    print_problems(console, saved)
-    print_overlaps(console, overlaps, kind)
-    print_table(console, resources)
-    _print_groups(console, resources, secrets, detail=detail)
-    _print_deletes(console, resources, secrets, last_writers, detail=detail)
-    print_notes(console, saved, resources, kind)
-    console.print(Text(saved.summary.line, style="bold"), soft_wrap=True)
+    print_header(page, saved)
+    print_problems(page, saved)
+    print_overlaps(page, overlaps, kind)
+    print_table(page, resources)
+    _print_groups(page, resources, secrets, detail=detail)
+    _print_deletes(page, resources, secrets, last_writers, detail=detail)
+    print_notes(page, saved, resources, kind)
+    page.last_line(Text(saved.summary.line, style="bold"))
 
 
-def _print_groups(console: Console, resources: Sequence[Resource], secrets: SecretFields, *, detail: bool) -> None:
+def _print_groups(page: Page, resources: Sequence[Resource], secrets: SecretFields, *, detail: bool) -> None:
     listed = [r for r in resources if r.action != "remove" and (detail or r.action != "none")]
     ordered = sorted(listed, key=lambda r: (r.tier, r.kind, COVERAGE_ACTIONS.index(r.action), _order(r, secrets)))
     for (tier, kind), found in groupby(ordered, key=lambda r: (r.tier, r.kind)):
@@ -83,10 +84,10 @@ def _print_groups(console: Console, resources: Sequence[Resource], secrets: Secr
         heading = Text(f"tier {tier} · {visible(kind)}", style="bold")
         if origin:
             heading.append(f"  {origin}", style="not bold dim")
-        console.print(heading)
+        page.line(heading)
         for action, same in groupby(group, key=lambda r: r.action):
-            _print_resources(console, list(same), secrets, action, detail=detail, origins=origin is None)
-        console.print()
+            _print_resources(page, list(same), secrets, action, detail=detail, origins=origin is None)
+        page.blank()
 
 
 def _common_origin(resources: Sequence[Resource]) -> str | None:
@@ -96,7 +97,7 @@ def _common_origin(resources: Sequence[Resource]) -> str | None:
 
 
 def _print_resources(
-    console: Console,
+    page: Page,
     resources: Sequence[Resource],
     secrets: SecretFields,
     action: CoverageAction,
@@ -106,16 +107,16 @@ def _print_resources(
 ) -> None:
     shown = resources if detail else resources[:SUMMARY_LIMIT]
     for resource in shown:
-        _print_resource(console, resource, secrets)
+        _print_resource(page, resource, secrets)
         if detail:
-            _print_fields(console, resource, secrets, origin=origins)
+            _print_fields(page, resource, secrets, origin=origins)
     hidden = len(resources) - len(shown)
     if hidden:
         text = f"{SIGNS[action]} … {hidden:,} more to {action}; --detail lists all"
-        console.print(indented(Text(text, style=STYLES[action]), 2))
+        page.line(Text(text, style=STYLES[action]), 2)
 
 
-def _print_resource(console: Console, resource: Resource, secrets: SecretFields) -> None:
+def _print_resource(page: Page, resource: Resource, secrets: SecretFields) -> None:
     line = Text()
     line.append(f"{SIGNS[resource.action]} ", style=STYLES[resource.action])
     line.append(_name(resource, secrets), style=STYLES[resource.action])
@@ -126,20 +127,20 @@ def _print_resource(console: Console, resource: Resource, secrets: SecretFields)
     reason = resource.line.reason if resource.line is not None else None
     if reason:
         line.append(f"  {visible(reason)}", style="italic")
-    console.print(indented(line, 2))
+    page.line(line, 2)
 
 
-def _print_fields(console: Console, resource: Resource, secrets: SecretFields, *, origin: bool) -> None:
+def _print_fields(page: Page, resource: Resource, secrets: SecretFields, *, origin: bool) -> None:
     for change in field_changes(resource):
         told = change_text(resource, change, secrets)
         text = Text()
         text.append(visible(change.field), style="bold")
         text.append(f": {told.line}")
-        console.print(indented(text, 6))
+        page.line(text, 6)
         for excerpt in told.excerpt:
-            console.print(indented(Text(excerpt, style=_EXCERPT_STYLES.get(excerpt[:1], "")), 8))
+            page.line(Text(excerpt, style=_EXCERPT_STYLES.get(excerpt[:1], "")), 8)
     if origin and resource.line is not None:
-        console.print(indented(Text(_origin(resource), style="dim"), 6))
+        page.line(Text(_origin(resource), style="dim"), 6)
 
 
 def _origin(resource: Resource) -> str:
@@ -161,7 +162,7 @@ def _filter(item: Mapping[str, Any]) -> str:
 
 
 def _print_deletes(
-    console: Console,
+    page: Page,
     resources: Iterable[Resource],
     secrets: SecretFields,
     last_writers: Mapping[bytes, str] | None,
@@ -172,23 +173,23 @@ def _print_deletes(
     if not deletes:
         return
     title = f"Deletes ({len(deletes):,}): recorded, not executed; an apply leaves these objects alone"
-    console.print(Text(title, style="bold red"))
+    page.line(Text(title, style="bold red"))
     ordered = sorted(deletes, key=lambda r: (_writer(r, last_writers), r.kind, _order(r, secrets)))
     for writer, group in groupby(ordered, key=lambda r: _writer(r, last_writers)):
-        console.print(indented(Text(writer, style="bold"), 2))
+        page.line(Text(writer, style="bold"), 2)
         same = list(group)
         shown = same if detail else same[:SUMMARY_LIMIT]
         for resource in shown:
             text = Text(f"- {object_text(resource.kind, resource.identity, secrets=secrets)}", style=STYLES["remove"])
             if resource.destination_id is not None:
                 text.append(f"  id {visible(resource.destination_id)}", style="dim")
-            console.print(indented(text, 4))
+            page.line(text, 4)
             if detail:
-                _print_fields(console, resource, secrets, origin=True)
+                _print_fields(page, resource, secrets, origin=True)
         if len(same) > len(shown):
             rest = Text(f"- … {len(same) - len(shown):,} more; --detail lists all", style=STYLES["remove"])
-            console.print(indented(rest, 4))
-    console.print()
+            page.line(rest, 4)
+    page.blank()
 
 
 def last_writer(resource: Resource, last_writers: Mapping[bytes, str] | None) -> str | None:

@@ -6,7 +6,6 @@ named above it. The gate refuses the same plan.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,9 @@ from ledger.plan.coverage import (
     coverage_disagreements,
     read_coverage,
 )
+from ledger.plan.coverage_check import coverage_problem
 from ledger.plan.errors import CoverageInvalidError, PlanVerificationError
-from ledger.plan.layout import COVERAGE_FILE, MANIFEST_FILE, REPLAN
+from ledger.plan.layout import COVERAGE_FILE, REPLAN
 from ledger.plan.model import PlanManifest, PlannedOperation
 from ledger.plan.reader import PlanArtifact, RawPlanArtifact, parse_artifact, read_raw_artifact, require_plan_directory
 
@@ -189,19 +189,9 @@ def _checksum_problems(raw: RawPlanArtifact, artifact: PlanArtifact) -> list[Fin
 def _coverage_problems(
     raw: RawPlanArtifact, artifact: PlanArtifact, coverage: tuple[CoverageLine, ...] | None
 ) -> list[Finding]:
-    recorded = artifact.manifest.coverage
-    if recorded is None:
-        found = f"{COVERAGE_FILE} is there, but the manifest does not record it; it is not shown"
-        return [] if raw.coverage_bytes is None else [_problem(MANIFEST_FILE, "a record of the coverage", found)]
-    if raw.coverage_bytes is None:
-        return [_problem(COVERAGE_FILE, "the file that the manifest records", "none")]
-    problems = []
-    digest = hashlib.sha256(raw.coverage_bytes).hexdigest()
-    if digest != recorded.digest:
-        problems.append(_problem(COVERAGE_FILE, f"sha256 {recorded.digest}", digest))
+    problem = coverage_problem(artifact.manifest_document.get("coverage"), raw.coverage_bytes)
+    problems = [] if problem is None else [_problem(COVERAGE_FILE, problem.expected, problem.found)]
     if coverage is not None:
-        if counts(coverage) != recorded.counts:
-            problems.append(_problem(f"the counts in {MANIFEST_FILE}", counts_line(counts(coverage)), "other counts"))
         problems += coverage_disagreements(coverage, artifact.operations)
     return problems
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -126,13 +128,18 @@ def test_one_object_in_two_mapping_entries_is_considered_twice() -> None:
         ("skip", {}, "says why"),
         ("skip", {"reason": "  "}, "says why"),
         ("none", {"entry": None}, "mapping entry"),
+        ("none", {"identity": {}}, "identity is empty"),
         ("none", {"tier": -1}, "greater than or equal"),
         ("none", {"unknown": 1}, "Extra inputs"),
     ],
 )
 def test_a_line_that_contradicts_its_action_is_refused(action: str, fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
-        line(action, "BuiltinTag", {"name": "a"}, **fields)
+        line(action, "BuiltinTag", fields.pop("identity", {"name": "a"}), **fields)
+
+
+def test_an_identity_is_brought_into_canonical_form() -> None:
+    assert line("none", "A", {"b": Decimal("1.50"), "a": date(2026, 1, 1)}).identity == {"a": "2026-01-01", "b": "1.50"}
 
 
 def test_a_remove_has_no_entry_where_several_could_have_selected_it() -> None:
@@ -157,10 +164,13 @@ def test_bytes_that_are_no_account_are_refused_by_name(text: bytes, word: str) -
     assert any(word in str(finding) for finding in refusal.value.findings)
 
 
-def test_a_field_that_says_nothing_and_another_order_are_refused() -> None:
-    record = line("none", "BuiltinTag", {"name": "a"}).record() | {"differences": {}}
-    with pytest.raises(CoverageInvalidError, match="says nothing"):
-        read_coverage(canonical_json_bytes(record) + b"\n")
+def test_another_spelling_and_another_order_are_refused() -> None:
+    record = line("none", "BuiltinTag", {"name": "a"}).record()
+    others = [record | {"differences": {}}, record | {"filters": []}, record | {"reason": None}]
+    others.append({name: value for name, value in record.items() if name != "tier"})
+    for other in others:
+        with pytest.raises(CoverageInvalidError, match="another spelling"):
+            read_coverage(canonical_json_bytes(other) + b"\n")
     turned = b"".join(reversed(data(forty()).splitlines(keepends=True)))
     with pytest.raises(CoverageInvalidError, match="another order"):
         read_coverage(turned)
