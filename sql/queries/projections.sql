@@ -20,9 +20,16 @@ where projection = $1 and version = $2 and slot = $3 and binding_id = $4 and pos
 returning position;
 
 -- name: projection_documents
-select subject, item, document from ledger.projection_document
-where projection = $1 and version = $2 and slot = $3 and binding_id = $4
-  and (subject, item) in (select * from unnest($5::text[], $6::text[]));
+-- Lateral, with offset 0: one look-up in the key for each wanted document. A join may be planned as a walk over all
+-- documents for each wanted one, as long as the new table has no statistics.
+select d.subject, d.item, d.document
+from unnest($5::text[], $6::text[]) as n (subject, item)
+cross join lateral (
+    select p.subject, p.item, p.document from ledger.projection_document p
+    where p.projection = $1 and p.version = $2 and p.slot = $3 and p.binding_id = $4
+      and p.subject = n.subject and p.item = n.item
+    offset 0
+) as d;
 
 -- name: put_projection_documents
 insert into ledger.projection_document (projection, version, slot, binding_id, subject, item, document)
