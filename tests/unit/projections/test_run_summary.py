@@ -206,6 +206,7 @@ def test_g09_an_attempt_recorded_twice_at_two_positions_counts_once() -> None:
 
     assert _summary(log).applied_operations == [operation_id(0)]
     assert _counts(_summary(log))["applied"] == 1
+    assert [attempt.position for attempt in _summary(log).operations[0].attempts] == [3], "the first one stands"
 
 
 @pytest.mark.rules("G9")
