@@ -73,6 +73,13 @@ async def test_g04_killed_again_while_taking_over(
     assert len(deaths(await disturbed.events("run-1"))) == 1
 
 
+_END_THE_LEASE = "update ledger.binding set lease_expires_at = clock_timestamp() where lease_owner is not null"
+
+
+async def _is_recorded(real: RealWriter, operation_id: str) -> bool:
+    return operation_id in [event.operation_id for event in await real.events("run-1")]
+
+
 async def _until_an_append_waits(administrator: Any) -> None:
     """Until a statement that appends stands in the server and waits for a lock."""
     waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%append_v1%'"
@@ -83,9 +90,14 @@ async def _until_an_append_waits(administrator: Any) -> None:
 async def test_g04_killed_while_the_server_holds_its_append(
     disturbed: RealWriter, undisturbed: Content, start_writer: StartWriter, administrator: Any
 ) -> None:
-    """The statement is in the server when the writer dies, and commits after its death: nothing is recorded twice."""
+    """The statement is in the server when the writer dies, and commits after its death: nothing is recorded twice.
+
+    The lease is long, so that no renewal comes between, and the administrator ends it when the writer is dead.
+    """
     operations = await commit_mixed(disturbed, "run-1")
-    writer = start_writer("run-1", point=PausePoint.AFTER_WRITE_BEFORE_APPEND, occurrence=2, action="wait")
+    writer = start_writer(
+        "run-1", point=PausePoint.AFTER_WRITE_BEFORE_APPEND, occurrence=2, action="wait", lease_ttl=90.0
+    )
     await writer.said(WAITING)
     async with administrator.transaction():
         await administrator.execute("select from ledger.binding for update")
@@ -93,6 +105,8 @@ async def test_g04_killed_while_the_server_holds_its_append(
         await _until_an_append_waits(administrator)
         writer.send_signal(signal.SIGKILL)
         assert await writer.ended() == (-signal.SIGKILL, "")
+    await until_true(lambda: _is_recorded(disturbed, operations[1].operation_id))
+    await administrator.execute(_END_THE_LEASE)
     assert await start_writer("run-1").ended() == (0, "run.applied")
     await require_sound(disturbed, "run-1", operations)
     assert disturbed.content() == undisturbed

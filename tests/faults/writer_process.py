@@ -44,6 +44,7 @@ class Task:
     occurrence: int = 1
     action: Action = "kill"
     retake: bool = True
+    lease_ttl: float | None = None
 
 
 class Fate:
@@ -89,7 +90,8 @@ def run(task: Task, connection: Connection) -> None:
 
 async def _work(task: Task, connection: Connection) -> str:
     """Drain until the run has ended; a lease held elsewhere is waited for, one that was lost is retaken where told."""
-    settings = short_times(Path(task.root))
+    longer = {} if task.lease_ttl is None else {"lease_ttl": task.lease_ttl}
+    settings = short_times(Path(task.root), **longer)
     writer = BindingWriter(
         task.dsn,
         DestinationBinding(url=task.url, branch=task.branch),
