@@ -121,6 +121,21 @@ def test_hfid_is_ignored_beside_an_id(lab: GraphQLClient) -> None:
     assert lab.write("LabTagUpsert", {"id": tag, "hfid": ["a", "b", "c"]}) == tag
 
 
+def test_by_id_a_key_that_another_object_holds_is_refused(lab: GraphQLClient) -> None:
+    lab.write("LabTagUpsert", values(name="a"))
+    second = lab.write("LabTagUpsert", values(name="b"))
+    error = lab.refused("LabTagUpsert", {"id": second, **values(name="a")})
+    assert error["message"] == "Violates uniqueness constraint 'name'"
+    assert lab.node("LabTag", second, "name { value }") == {"name": {"value": "b"}}
+
+
+def test_hfid_and_key_of_two_objects_disagree(lab: GraphQLClient) -> None:
+    for name in "ab":
+        lab.write("LabTagUpsert", values(name=name))
+    error = lab.refused("LabTagUpsert", {"hfid": ["a"], **values(name="b")})
+    assert error["message"] == "Violates uniqueness constraint 'name'"
+
+
 def test_a_constraint_of_a_generic_spans_its_kinds(lab: GraphQLClient) -> None:
     site = lab.write("LabSiteUpsert", values(name="s"))
     place = {**values(name="p"), "site": {"id": site}}
