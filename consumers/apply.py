@@ -156,11 +156,15 @@ class RunApplication:
             may_go_on = verdict.kind == "operation.unknown" and self._may_converge(operation.operation_id)
             await to_its_end(self._record_failure(attempt, verdict, end_run=not may_go_on))
             if not may_go_on:
-                return "run.failed" if verdict.kind == "operation.failed" else "run.interrupted"
+                return "run.failed" if self._proves_unwritten(attempt, verdict) else "run.interrupted"
 
     def _may_converge(self, operation_id: str) -> bool:
         tried = self._history.unknown_in_episode.get(operation_id, 0) + 1
         return self._policy.on_unknown == "converge" and tried < self._settings.max_converge_attempts
+
+    def _proves_unwritten(self, attempt: Attempt, verdict: Verdict) -> bool:
+        """A refusal speaks of its own attempt; after an earlier one that may have written it proves nothing (G5)."""
+        return verdict.kind == "operation.failed" and attempt.operation.operation_id not in self._history.in_doubt
 
     async def _mark(self, attempt: Attempt) -> Ending | None:
         """Record what is pending and mark the operation as in flight; an ending where the run ends here instead."""
@@ -250,7 +254,7 @@ class RunApplication:
             await self._recorder.commit(in_flight=None, settle=settle)
             return
         kind: Literal["run.failed", "run.interrupted"] = (
-            "run.failed" if verdict.kind == "operation.failed" else "run.interrupted"
+            "run.failed" if self._proves_unwritten(attempt, verdict) else "run.interrupted"
         )
         await self._pause.reached(PausePoint.BEFORE_TERMINAL)
         ended = self._recorder.ended_event(kind, failed_operation=attempt.operation.operation_id)
@@ -260,7 +264,7 @@ class RunApplication:
         """End the run here where somebody asks for it; in doubt about an operation it is interrupted, not stopped."""
         stop = await self._control.requested()
         if stop is not None:
-            if not self._history.unknown_in_episode.get(operation_id):
+            if operation_id not in self._history.in_doubt:
                 await to_its_end(self._stop(stop))
                 return "run.stopped"
             ended = self._recorder.ended_event("run.interrupted", failed_operation=operation_id)

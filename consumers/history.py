@@ -26,8 +26,9 @@ class RunHistory:
     """All attempts of one run.
 
     ``episodes`` counts the terminal events: the number of the start or resumption that comes next, or runs now.
-    ``applied`` and ``skipped`` are the identifiers with a terminal success, in stored order. ``refusal`` is what the
-    last terminal event refused, where it is a refusal (as far as its body holds it).
+    ``applied`` and ``skipped`` are the identifiers with a terminal success, in stored order. ``in_doubt`` are those
+    with an attempt that may have written and no success since: a later refusal does not prove anything about it.
+    ``refusal`` is what the last terminal event refused, where it is a refusal (as far as its body holds it).
     """
 
     run_id: str
@@ -39,6 +40,7 @@ class RunHistory:
     skipped: list[str] = field(default_factory=list)
     attempts: dict[str, int] = field(default_factory=dict)
     unknown_in_episode: dict[str, int] = field(default_factory=dict)
+    in_doubt: set[str] = field(default_factory=set)
     interrupted_by_crash: bool = False
     last_ordinal: int | None = None
     refusal: tuple[Finding, ...] = ()
@@ -72,7 +74,9 @@ class RunHistory:
         if event.kind == "operation.applied":
             self.applied.append(operation_id)
             self._done.add(operation_id)
+            self.in_doubt.discard(operation_id)
         elif event.kind == "operation.unknown":
+            self.in_doubt.add(operation_id)
             self.unknown_in_episode[operation_id] = self.unknown_in_episode.get(operation_id, 0) + 1
             self.interrupted_by_crash = json.loads(event.body).get("error") in CRASH_ERRORS
 

@@ -34,12 +34,34 @@ def policy_of(order: Order, commit: PlanCommit) -> Policy:
     try:
         return Policy.model_validate(order.body.get("policy", {}))
     except ValidationError as exc:
-        raise UnusableOrderError(
-            checked=f"the policy of order {order.order_id} for run {order.run_id}",
-            expected="the fields of a policy",
-            found=f"{exc.error_count()} fields that are none or have no usable value",
-            next_action="order it again with this program",
-        ) from exc
+        raise unusable(order, "the fields of a policy", _bad_fields(exc)) from exc
+
+
+def commit_of(order: Order) -> PlanCommit:
+    """The commit that an order of that kind is.
+
+    Raises:
+        UnusableOrderError: the order is none; it is refused, and the next one is carried out (G10).
+    """
+    try:
+        return PlanCommit.model_validate(dict(order.body))
+    except ValidationError as exc:
+        raise unusable(order, "the fields of a plan commit", _bad_fields(exc)) from exc
+
+
+def unusable(order: Order, expected: str, found: str) -> UnusableOrderError:
+    """The refusal of an order that does not say what its kind says."""
+    return UnusableOrderError(
+        checked=f"the order to {order.kind} run {order.run_id} ({order.order_id})",
+        expected=expected,
+        found=found,
+        next_action="order it again with this program",
+    )
+
+
+def _bad_fields(exc: ValidationError) -> str:
+    """Names of the fields, never their values."""
+    return "unusable: " + ", ".join(sorted({".".join(map(str, error["loc"])) for error in exc.errors()}))
 
 
 def is_carried_out(order: Order, history: RunHistory) -> bool:

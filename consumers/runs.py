@@ -13,11 +13,17 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait
 from consumers.apply import Ending, RunApplication
 from consumers.control import RunControl
 from consumers.cuts import fit
-from consumers.errors import DispatchRefusedError, GateDefectError, LeaseLostError, exit_code_of_refusal
+from consumers.errors import (
+    DispatchRefusedError,
+    GateDefectError,
+    LeaseLostError,
+    UnusableOrderError,
+    exit_code_of_refusal,
+)
 from consumers.gate import AdmittedPlan, Gate, read_committed
 from consumers.history import RunHistory, read_history
 from consumers.lease import Clock, LeaseGuard, LeaseKeeper, suspend_clock
-from consumers.orders import is_carried_out, policy_of
+from consumers.orders import commit_of, is_carried_out, policy_of, unusable
 from consumers.outcomes import recordable
 from consumers.pauses import NoPause, PauseHook, PausePoint
 from consumers.ports import LedgerPort
@@ -82,11 +88,14 @@ class RunWorker:
             StoreError, LeaseLostError: nothing more can be recorded by this process.
             Exception: a defect, after it was recorded.
         """
-        commit = await self._commit_of(order)
         history = await self._history(order.run_id)
         if is_carried_out(order, history):
             await self.keeper.close_order(order.inbox_id)
             return _known_outcome(history)
+        try:
+            commit = await self._commit_of(order)
+        except UnusableOrderError as refusal:
+            return await self.refuse(order, RunRecorder(self.keeper, history, operations_count=0), refusal.findings)
         recorder = RunRecorder(self.keeper, history, operations_count=commit.operations_count)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(control.close)
@@ -112,11 +121,23 @@ class RunWorker:
 
     async def _commit_of(self, order: Order) -> PlanCommit:
         if order.kind == "commit":
-            return PlanCommit.model_validate(dict(order.body))
+            return commit_of(order)
         commit = await self.ledger.run_commit(self._binding_id, order.run_id)
         if commit is None:
-            raise RuntimeError(f"order {order.order_id} resumes run {order.run_id}, which was never committed")
+            raise unusable(order, "a commit of that run", "none")
         return commit
+
+    async def refuse(self, order: Order, recorder: RunRecorder, findings: Sequence[Finding]) -> RunOutcome:
+        """Record everything that is wrong in ``plan.refused`` and close the order with it."""
+        recorded = [
+            finding.model_copy(update={name: recordable(text) for name, text in finding})  # every field is text
+            for finding in findings
+        ]
+        kept, cut = await fit(self.ledger, recorded)
+        recorder.pending.append(recorder.run_event("plan.refused", PlanRefused(findings=kept, cut=cut)))
+        await recorder.commit(in_flight=None, close_orders=[(order.inbox_id, "refused")])
+        self.observe(WriterProgress("ended", order.run_id, detail="plan.refused"))
+        return RunOutcome(order.run_id, "plan.refused", tuple(findings))
 
 
 def _known_outcome(history: RunHistory) -> RunOutcome:
@@ -201,15 +222,7 @@ class _OneRun:
         return await self._stack.enter_async_context(opening)
 
     async def _refuse(self, findings: Sequence[Finding]) -> RunOutcome:
-        recorded = [
-            finding.model_copy(update={name: recordable(text) for name, text in finding})  # every field is text
-            for finding in findings
-        ]
-        kept, cut = await fit(self._worker.ledger, recorded)
-        self._recorder.pending.append(self._recorder.run_event("plan.refused", PlanRefused(findings=kept, cut=cut)))
-        await self._recorder.commit(in_flight=None, close_orders=[(self._order.inbox_id, "refused")])
-        self._worker.observe(WriterProgress("ended", self._order.run_id, detail="plan.refused"))
-        return RunOutcome(self._order.run_id, "plan.refused", tuple(findings))
+        return await self._worker.refuse(self._order, self._recorder, findings)
 
     async def _store_plan(self, admitted: AdmittedPlan) -> None:
         """The plan stands in the ledger before the run starts, so that an auditor needs nothing but the database."""

@@ -127,6 +127,20 @@ async def test_an_order_that_cannot_be_read_is_refused_by_name(bench: Bench) -> 
     assert [finding.name for finding in outcome.findings] == ["UnusableOrderError"]
 
 
+@pytest.mark.rules("G10")
+async def test_g10_a_commit_that_cannot_be_read_is_refused_and_the_next_one_handled(bench: Bench) -> None:
+    bench.ledger._order("commit", "run-0", {"run_id": "run-0", "commit_id": "planted-value", "surprise": 1})
+    bench.ledger._order("resume", "run-9", {"by": "ada", "reason": ""})
+    bench.commit([tag("a")])
+    assert (await bench.drain()).ending == "run.applied"
+    assert bench.ledger.kinds("run-0") == bench.ledger.kinds("run-9") == ["plan.refused"]
+    finding = bench.ledger.body("plan.refused", 0)["findings"][0]
+    assert finding["name"] == "UnusableOrderError"
+    assert "surprise" in finding["found"]
+    assert "planted-value" not in finding["found"]
+    assert [order.state for order in bench.ledger.orders] == ["refused", "refused", "done"]
+
+
 @pytest.mark.rules("G3", "P127")
 async def test_g03_a_stop_takes_effect_between_two_operations(bench: Bench) -> None:
     operations = bench.commit([tag("a"), tag("b"), tag("c")])
@@ -176,6 +190,33 @@ async def test_a_stop_while_an_operation_is_in_doubt_interrupts_the_run(bench: B
     ended = bench.ledger.body("run.interrupted")
     assert ended["failed_operation"] == operations[0].operation_id
     assert [order.state for order in bench.ledger.orders] == ["done", "done"]
+
+
+@pytest.mark.rules("G5", "P130", "P134")
+async def test_g05_a_refusal_after_an_attempt_that_may_have_written_proves_nothing(bench: Bench) -> None:
+    """The second attempt is proven unwritten, the operation is not: the first one's answer was lost."""
+    operations = bench.commit([tag("a"), tag("b")], policy=Policy(on_unknown="converge"))
+    bench.destination.answers = {operations[0].operation_id: [unknown(), refused()]}
+    outcome = await bench.drain()
+    assert (outcome.ending, outcome.exit_code) == ("run.interrupted", ExitCode.STOPPED_MAYBE_WRITTEN)
+    assert bench.ledger.kinds("run-1") == ["run.started", "operation.unknown", "operation.failed", "run.interrupted"]
+    ended = bench.ledger.body("run.interrupted")
+    assert (ended["failed_operation"], ended["failed_operation_wrote"]) == (operations[0].operation_id, None)
+
+
+@pytest.mark.rules("G5")
+async def test_g05_the_doubt_outlives_a_resumption(bench: Bench) -> None:
+    operations = bench.commit([tag("a")])
+    bench.destination.answers = {operations[0].operation_id: [unknown(), refused()]}
+    await bench.drain()
+    bench.ledger.resume("run-1")
+    assert (await bench.drain()).ending == "run.interrupted"
+    bench.ledger.resume("run-1")
+    bench.ledger.stop("run-1")
+    assert (await bench.drain()).ending == "run.interrupted"
+    assert "run.stopped" not in bench.ledger.kinds("run-1")
+    bench.ledger.resume("run-1")
+    assert (await bench.drain()).ending == "run.applied"
 
 
 async def test_a_stop_that_came_too_late_is_closed(bench: Bench) -> None:
