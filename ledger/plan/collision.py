@@ -37,6 +37,7 @@ Origin = Literal["create", "update", "unchanged", "destination"]
 MAX_NAMED = 20
 """Objects that one refusal names; the number of the others is said."""
 
+_NULL_COUNTS = " (null, which the destination stores and compares like any value)"
 _ORIGIN_TEXT: Mapping[Origin, str] = {
     "create": "created by this plan",
     "update": "updated by this plan",
@@ -135,13 +136,14 @@ class CollisionIndex:
 
         The order depends on the objects and the schema alone, not on the order in which they were added.
         """
-        sets: dict[tuple[int, ...], tuple[list[_Entry], list[_Rule]]] = {}
+        sets: dict[tuple[int, ...], tuple[list[_Entry], list[_Rule], bool]] = {}
         for rule in self._rules.values():
-            for entries in rule.objects.values():
+            for key, entries in rule.objects.items():
                 if len(entries) > 1 and any(entry.origin == "create" for entry in entries):
-                    held = sets.setdefault(tuple(sorted(map(id, entries))), (entries, []))
+                    null = b"null" in key.split(b"\x00")
+                    held = sets.setdefault(tuple(sorted(map(id, entries))), (entries, [], null))
                     held[1].append(rule)
-        refusals = [self._refusal(entries, rules) for entries, rules in sets.values()]
+        refusals = [self._refusal(entries, rules, null=null) for entries, rules, null in sets.values()]
         return sorted(refusals, key=lambda refusal: (refusal.checked, refusal.found))
 
     def near_misses(self) -> list[str]:
@@ -209,7 +211,9 @@ class CollisionIndex:
             part = self._peers[given] = canonical_json_bytes([peer["peer_kind"], identity])
         return part
 
-    def _refusal(self, entries: Sequence[_Entry], rules: Sequence[_Rule]) -> DestinationIdentityCollisionError:
+    def _refusal(
+        self, entries: Sequence[_Entry], rules: Sequence[_Rule], *, null: bool
+    ) -> DestinationIdentityCollisionError:
         ordered = sorted(entries, key=lambda entry: identity_bytes(entry.kind, entry.identity))
         counted = {path.field for rule in rules for path in rule.parts}
         ignored = sorted({name for entry in entries for name in entry.identity} - counted)
@@ -218,7 +222,7 @@ class CollisionIndex:
         refusal = DestinationIdentityCollisionError(
             checked=f"whether the destination can tell {len(entries)} objects of {rules[0].scope} apart",
             expected=f"objects that differ by the {reasons}",
-            found=f"the same for {self._named(ordered)}{does_not_count}",
+            found=f"the same{_NULL_COUNTS if null else ''} for {self._named(ordered)}{does_not_count}",
             next_action="map what tells them apart into that key, leave all but one out with a filter, "
             "or extend the key in the destination's schema; then make a new plan",
         )

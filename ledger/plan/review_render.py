@@ -107,7 +107,7 @@ def _print_resources(
 ) -> None:
     shown = resources if detail else resources[:SUMMARY_LIMIT]
     for resource in shown:
-        _print_resource(page, resource, secrets)
+        _print_resource(page, resource, secrets, fields=not detail)
         if detail:
             _print_fields(page, resource, secrets, origin=origins)
     hidden = len(resources) - len(shown)
@@ -116,7 +116,7 @@ def _print_resources(
         page.line(Text(text, style=STYLES[action]), 2)
 
 
-def _print_resource(page: Page, resource: Resource, secrets: SecretFields) -> None:
+def _print_resource(page: Page, resource: Resource, secrets: SecretFields, *, fields: bool) -> None:
     line = Text()
     line.append(f"{SIGNS[resource.action]} ", style=STYLES[resource.action])
     line.append(_name(resource, secrets), style=STYLES[resource.action])
@@ -124,6 +124,8 @@ def _print_resource(page: Page, resource: Resource, secrets: SecretFields) -> No
         line.append(f"  id {visible(resource.destination_id)}", style="dim")
     elif resource.action == "update":
         line.append("  id not recorded", style="dim")
+    if fields and resource.line is not None and resource.line.differences:
+        line.append(f"  {visible(', '.join(sorted(resource.line.differences)))}")
     reason = resource.line.reason if resource.line is not None else None
     if reason:
         line.append(f"  {visible(reason)}", style="italic")

@@ -133,7 +133,7 @@ def test_a_review_writes_nothing(run_dir: Path) -> None:
 def test_the_summary_lists_operations_and_skips_and_counts_the_unchanged(run_dir: Path) -> None:
     text = shown(run_dir)
     assert '+ name="prod"' in text
-    assert f'~ name="sw1"  id {DESTINATION_ID}' in text
+    assert f'~ name="sw1"  id {DESTINATION_ID}  comments, description, mtu, site\n' in text
     assert '! name="sw9"  its location was skipped' in text
     assert 'name="p7"' not in text
     assert [row.split()[-1] for row in text.splitlines() if "DcimPlatform" in row] == ["40"]
