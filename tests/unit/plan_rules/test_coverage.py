@@ -52,7 +52,7 @@ def test_a_plan_over_forty_resources_reports_forty_with_all_five_counts() -> Non
     assert counts([]) == dict.fromkeys(COVERAGE_ACTIONS, 0)
 
 
-@pytest.mark.rules("H13", "H14")
+@pytest.mark.rules("H14")
 def test_the_vocabulary_is_five_words() -> None:
     assert set(COVERAGE_ACTIONS) == {"create", "update", "remove", "skip", "none"}
     with pytest.raises(ValidationError):
