@@ -97,3 +97,16 @@ def hangs(until: asyncio.Event) -> Behaviour:
         await until.wait()
 
     return behave
+
+
+def dribbles(until: asyncio.Event) -> Behaviour:
+    """A body that comes byte by byte, each in time, and never ends."""
+
+    async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+        while not until.is_set():
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(0.02)  # slower would meet the time-out of a single read
+
+    return behave

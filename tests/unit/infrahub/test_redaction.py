@@ -9,10 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consumers.infrahub.errors import DestinationReadError
 from consumers.infrahub.redaction import MASK, Redactor
 from ledger.destination import OutcomeUnknownError
 from tests.support.operations import create
-from tests.support.scripted_infrahub import TOKEN, Answer, ScriptedInfrahub, error, graphql, open_surface, refused, text
+from tests.support.scripted_infrahub import (
+    TOKEN,
+    Answer,
+    ScriptedInfrahub,
+    error,
+    graphql,
+    lab_reader,
+    open_surface,
+    refused,
+    text,
+)
 
 pytestmark = pytest.mark.rules("G12")
 
@@ -90,3 +101,32 @@ async def test_g12_an_error_of_a_write_holds_no_token(answer: Answer) -> None:
     assert TOKEN not in words
     words.encode("utf-8")
     assert "\x00" not in words
+
+
+@pytest.mark.parametrize("code", [f"X {TOKEN}", TOKEN, "A\x00", "lower", "", "A" * 65, 429])
+async def test_g12_what_does_not_look_like_a_code_is_not_stored_as_one(code: object) -> None:
+    server = ScriptedInfrahub()
+    server.will_answer(graphql({"data": None, "errors": [{"message": "no", "extensions": {"code": code}}]}))
+    async with open_surface(server) as surface:
+        with pytest.raises(OutcomeUnknownError) as caught:
+            await surface.apply_planned_operation(
+                operation=create("LabSite", {"name": "a"}, {"name": "a"}), peers=surface.new_peer_resolver()
+            )
+    assert caught.value.code is None
+
+
+async def test_g12_no_chain_of_exceptions_shows_foreign_text() -> None:
+    server = ScriptedInfrahub()
+    server.will_answer(*[httpx.ReadError(f"reset while sending {TOKEN}")] * 2)
+    async with open_surface(server) as surface:
+        with pytest.raises(OutcomeUnknownError) as looked_up:
+            await surface.new_peer_resolver().resolve(
+                peer_kind="LabSite", identity={"name": "a"}, referring_operation_id="op_0000000000000001"
+            )
+    async with lab_reader(server, attempts=1) as reader:
+        with pytest.raises(DestinationReadError) as read:
+            await reader.count("LabSite")
+    for caught in (looked_up.value, read.value):
+        shown = "".join(traceback.format_exception(caught))
+        assert "ReadError: reset while sending [redacted]" in shown
+        assert TOKEN not in shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import httpx
@@ -13,7 +13,7 @@ from infrahub_sdk.types import HTTPMethod
 
 from consumers.infrahub.exchange import Event, Exchange, FailedExchange, event_of
 from consumers.infrahub.transport import KEEPALIVE_SECONDS, PooledTransport
-from tests.support.raw_http import Behaviour, answers, answers_half, closes, hangs, raw_server
+from tests.support.raw_http import Behaviour, answers, answers_half, closes, dribbles, hangs, raw_server
 from tests.support.scripted_infrahub import Guard, LeaseTooShortError, ScriptedInfrahub, graphql, lab_settings, text
 
 CLEAN = b'{"data": {"LabSite": {"count": 0}}}'
@@ -73,9 +73,12 @@ async def test_g05_a_connection_lost_after_sending_counts_as_sent(behaviour: Beh
 
 
 @pytest.mark.rules("G5", "P128")
-async def test_g05_no_answer_within_the_total_deadline_counts_as_sent() -> None:
-    async with raw_server() as server, transport_to(server.url, deadline=0.2) as transport:
-        server.behaviours.append(hangs(server.ended))
+@pytest.mark.parametrize("behaviour", [hangs, dribbles])
+async def test_g05_no_answer_within_the_total_deadline_counts_as_sent(
+    behaviour: Callable[[asyncio.Event], Behaviour],
+) -> None:
+    async with raw_server() as server, transport_to(server.url, deadline=0.3) as transport:
+        server.behaviours.append(behaviour(server.ended))
         exchange = await failure(transport, server.url)
     assert (exchange.event, exchange.sent) == (Event.TIMED_OUT, True)
 
