@@ -34,7 +34,7 @@ class DestinationSide:
     def peer(self, pointer: PeerPointer) -> Peer | None:
         """A peer by identity; None where a part of its identity is missing at the destination."""
         record = self.by_id[pointer.kind][pointer.id]
-        return None if record.identity is None else Peer(kind=record.kind, identity=record.identity)
+        return None if record.identity is None else Peer(record.kind, record.identity, record.identity_text)
 
 
 async def load_destination(
@@ -184,8 +184,8 @@ def _identified(record: ObservedRecord, side: DestinationSide, mapping: MappingP
             if peer is None or peer.identity is None:
                 record.unidentified = f"it has no usable {name}"
                 return True
-            pairs.append(Peer(kind=peer.kind, identity=peer.identity))
-        ordered = [peer.pair() for peer in sorted(pairs, key=lambda peer: (peer.kind, peer.sort_key))]
+            pairs.append(Peer(peer.kind, peer.identity, peer.identity_text))
+        ordered = [peer.pair() for peer in sorted(pairs, key=lambda peer: (peer.kind, peer.text))]
         identity[name] = ordered if name in record.many else ordered[0]
     record.identity = identity
     record.identity_text = identity_text(identity)

@@ -130,7 +130,7 @@ def _pointed(kind: str, node_id: str, side: DestinationSide) -> dict[str, Any]:
     peer = side.by_id[kind][node_id]
     if peer.identity is None:
         return {"destination_id": node_id, "peer_kind": kind}
-    return Peer(kind=kind, identity=peer.identity).pair()
+    return Peer(kind, peer.identity, peer.identity_text).pair()
 
 
 def _pair_key(pair: Mapping[str, Any]) -> tuple[str, bytes]:

@@ -9,7 +9,7 @@ from producers.destination_side import DestinationSide
 from producers.drafts import Draft
 from producers.errors import MandatoryCycleError
 from producers.mapping import MappingPlan
-from producers.records import ObservedRecord, identity_text
+from producers.records import ObservedRecord
 from producers.tiers import Edge, Tiers, assign_tiers
 
 _Object = tuple[str, str]
@@ -78,7 +78,7 @@ def _draft_edges(draft: Draft, written: Mapping[_Object, tuple[str, bool]], mapp
     for name, peers in draft.record.peers.items():
         relationship = mapping.kinds[draft.record.kind].kind.relationships[name]
         for peer in peers:
-            target = written.get((peer.kind, identity_text(peer.identity)))
+            target = written.get((peer.kind, peer.text))
             if target is not None:
                 operation, is_create = target
                 yield Edge(

@@ -61,12 +61,12 @@ class PeerIndex:
         for kind in self.candidates(record.kind, field):
             for hit in self._by_unique_id.get((kind, token.text), ()):
                 if hit.identity is not None:
-                    return Peer(kind, hit.identity)
+                    return Peer(kind, hit.identity, hit.identity_text)
         if field.is_constant_peer:
             for kind in self.candidates(record.kind, field):
                 for observed in self._observed(kind, token.text):
                     if observed.identity is not None:
-                        return Peer(kind, observed.identity)
+                        return Peer(kind, observed.identity, observed.identity_text)
         return None
 
     def identifying_peer(self, record: SourceRecord, field: FieldPlan, token: PeerToken) -> Peer | None:
@@ -81,7 +81,7 @@ class PeerIndex:
         peer = self._row(record, field, token)
         if peer.unidentifiable:
             raise peer_left_out(record, field.name, peer)
-        return None if peer.identity is None else Peer(peer.kind, peer.identity)
+        return None if peer.identity is None else Peer(peer.kind, peer.identity, peer.identity_text)
 
     def probe(
         self, record: SourceRecord, field: FieldPlan, candidates: Sequence[str], token: PeerToken
@@ -104,9 +104,10 @@ class PeerIndex:
         hits = [group for group in groups if group]
         if not hits and field.is_constant_peer:
             return self._constant(record, field, candidates, token), []
-        if len(hits) != 1 or hits[0][0].identity is None:
+        first = hits[0][0] if len(hits) == 1 else None
+        if first is None or first.identity is None:
             raise unresolved(record, field, candidates, token, [group[0].label for group in hits])
-        return Peer(hits[0][0].kind, hits[0][0].identity), hits[0]
+        return Peer(first.kind, first.identity, first.identity_text), hits[0]
 
     def _by_text(self, kind: str, text: str) -> list[list[SourceRecord]]:
         """Records whose joined unique id is ``text``, one group for each identity: joined texts can clash (FF09)."""
@@ -120,7 +121,7 @@ class PeerIndex:
         if len(hits) != 1 or hits[0].identity is None:
             raise unresolved(record, field, candidates, token, [item.label for item in hits], constant=True)
         self.constants.setdefault((hits[0].kind, hits[0].identity_text), f"{record.kind}.{field.name}")
-        return Peer(hits[0].kind, hits[0].identity)
+        return Peer(hits[0].kind, hits[0].identity, hits[0].identity_text)
 
     def _observed(self, kind: str, text: str) -> list[ObservedRecord]:
         index = self._observed_by_unique_id.get(kind)

@@ -16,19 +16,18 @@ from producers.references import PeerToken
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A peer by kind and identity, the form in which a plan records it (A47)."""
+    """A peer by kind and identity, the form in which a plan records it (A47).
+
+    ``text`` is the canonical text of the identity, by which peers are compared and peer lists sorted (A21).
+    """
 
     kind: str
     identity: Identity
+    text: str
 
     def pair(self) -> dict[str, Any]:
         """The nested ``{identity, peer_kind}`` that stands in an identity."""
         return {"identity": self.identity, "peer_kind": self.kind}
-
-    @property
-    def sort_key(self) -> bytes:
-        """What peer lists are sorted by: the canonical bytes of the identity (A21)."""
-        return canonical_json_bytes(self.identity)
 
 
 @dataclass(slots=True)

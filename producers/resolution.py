@@ -186,7 +186,7 @@ def _peers(record: SourceRecord, field: FieldPlan, plan: KindPlan, index: PeerIn
 
 
 def _sorted(peers: Iterable[Peer]) -> list[Peer]:
-    distinct = {(peer.kind, peer.sort_key): peer for peer in peers}
+    distinct = {(peer.kind, peer.text): peer for peer in peers}
     return [distinct[key] for key in sorted(distinct)]
 
 

@@ -107,6 +107,12 @@ class FakeDestination:
             else:
                 item.many[name] = [PeerPointer(peer.kind, peer.id) for peer in value]
 
+    def copy(self) -> FakeDestination:
+        """Another destination with the same objects; what is done to one does not show in the other."""
+        other = FakeDestination(self._schema, binding=self._binding, namespaces=())
+        other.objects = copy.deepcopy(self.objects)
+        return other
+
     def named(self, kind: str, **attributes: Any) -> StoredObject:
         """The one object of a kind with these attribute values."""
         found = [
