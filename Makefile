@@ -8,7 +8,7 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 # nothing of the user's reaches our processes: no Infrahub of theirs, no ledger of theirs, no proxy, no XDG folder
-CLEAN = env $$(env | sed -nE 's/^((INFRAHUB|INFRAHUBCTL|APPLY_LEDGER|NETBOX|NAUTOBOT)_[A-Za-z0-9_]*|[A-Za-z]*_proxy|[A-Z]*_PROXY)=.*/-u \1/p') \
+CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | sed -nE 's/^((INFRAHUB|INFRAHUBCTL|APPLY_LEDGER|NETBOX|NAUTOBOT)_[A-Za-z0-9_]*|[A-Za-z]*_proxy|[A-Z]*_PROXY)=.*/-u \1/p') \
 	XDG_CONFIG_HOME="$(CURDIR)/$(STATE)/config" XDG_DATA_HOME="$(CURDIR)/$(STATE)/data" \
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@

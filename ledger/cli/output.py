@@ -120,7 +120,7 @@ def show_refusal(error: ApplyLedgerError) -> None:
             ("found", finding.found),
             ("next", finding.next_action),
         ):
-            people.print(Text.assemble((f"  {label:<9}", "dim"), text))
+            people.print(Text.assemble((f"  {label:<9}", "dim"), text), soft_wrap=True)
     if len(findings) > 1:
         people.print(Text.assemble(("next      ", "dim"), error.next_action))
 

@@ -76,9 +76,16 @@ class _PlainLines:
         if now - self._last < PLAIN_LINE_EVERY:
             return
         self._last = now
-        rate = done / max(now - began, 0.001)
-        of, eta = "", ""
-        if total is not None:
-            of = f" of {total:,}"
-            eta = f", about {max(total - done, 0) / rate:,.0f} s to go" if rate else ""
-        people.print(f"{phase}: {done:,}{of} {self._unit}, {rate:,.0f}/s{eta}", style="dim")
+        of = "" if total is None else f" of {total:,}"
+        people.print(
+            f"{phase}: {done:,}{of} {self._unit}{_pace(done, total, now - began)}", style="dim", soft_wrap=True
+        )
+
+
+def _pace(done: int, total: int | None, seconds: float) -> str:
+    """Rate and remaining time; nothing in a phase's first second, where they would be a guess."""
+    if seconds < 1.0 or not done:
+        return ""
+    rate = done / seconds
+    left = "" if total is None else f", about {max(total - done, 0) / rate:,.0f} s to go"
+    return f", {rate:,.0f}/s{left}"

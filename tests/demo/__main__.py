@@ -24,6 +24,7 @@ RUNS = (
     ("NetBox demo, day 1", NETBOX, "../netbox-demo-data/day1"),
     ("NetBox demo, day 1 again", NETBOX, "../netbox-demo-data/day1"),
 )
+DAY_1 = 3
 
 
 def main() -> int:
@@ -72,7 +73,9 @@ def _four_runs(place: Workplace) -> None:
         table.add_column(column, justify="left" if column == "run" else "right")
     for number, (title, config, directory) in enumerate(RUNS, start=1):
         _title(f"{number}. {title}")
-        planned = _plan(place, config, "--source-setting", f"directory={directory}")
+        planned = _plan(
+            place, config, "--source-setting", f"directory={directory}", *_guarded(place, number, config, directory)
+        )
         if number == len(RUNS):
             _require_nothing_to_write(planned)
             _show_recorded_deletes(place, planned)
@@ -86,6 +89,18 @@ def _four_runs(place: Workplace) -> None:
         )
     _title(f"Four runs of two sources into {place.url} [{MAIN}]")
     console.print(table)
+
+
+def _guarded(place: Workplace, number: int, config: str, directory: str) -> tuple[str, ...]:
+    """On day 1 nine of fourteen AS numbers are gone: the guard wants a person to say by name that this is right."""
+    if number != DAY_1:
+        return ()
+    options = ("--config-file", str(DATA / "configs" / config), "--source-setting", f"directory={directory}")
+    place.run("plan", *options, expect=3)
+    console.print(
+        "  refused, as it must be: a kind lost more than half of its rows; said by name, it is planned", style="yellow"
+    )
+    return ("--allow-rowcount-drop",)
 
 
 def _require_nothing_to_write(planned: dict[str, Any]) -> None:

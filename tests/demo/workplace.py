@@ -49,7 +49,7 @@ class Workplace:
         )
         if done.returncode != expect:
             raise DemoFailed(f"{shlex.join(arguments)}: exit code {done.returncode}, expected {expect}")
-        return json.loads(done.stdout)
+        return json.loads(done.stdout) if expect == 0 else None
 
     def show(self, *arguments: str) -> None:
         """Call the program and let a person see what it prints."""

@@ -1,0 +1,269 @@
+"""Each exit code through a real process (design 9), and what a person reads with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from consumers.infrahub.sandbox.faults import FaultAnswer, FaultRule
+from ledger.binding import DestinationBinding
+from ledger.store.embedded import EmbeddedPostgres
+from ledger.store.ledger import Ledger
+from ledger.store.writer import WriterStore
+from tests.support.command_line import CommandLine
+
+pytestmark = pytest.mark.integration
+
+TWO = ({"name": "prod", "description": "Production"}, {"name": "lab", "description": None})
+
+
+@pytest.mark.rules("C48", "C50", "C51", "P125", "P126", "P122", "H30", "H31")
+def test_0_plan_apply_and_an_empty_second_plan(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    assert planned["counts"] == {"create": 2, "update": 0, "remove": 0, "skip": 0, "none": 0}
+    done = cli.apply(planned, "--reason", "first import")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["state"], summary["applied"], summary["failed_operation"]) == ("applied", 2, None)
+    run_file = json.loads((cli.folder / "runs" / planned["run"] / "run.json").read_text())
+    assert run_file["status"] == "applied"
+    assert set(run_file["summary"]) == {
+        "applied_operations",
+        "skipped_delete_operations",
+        "skipped_delete_count",
+        "failed_operation",
+        "failed_operation_wrote",
+        "may_have_partially_written",
+    }
+    again = cli.plan()
+    assert again["counts"] == {"create": 0, "update": 0, "remove": 0, "skip": 0, "none": 2}
+    before = cli.mutations()
+    assert cli.apply(again).returncode == 0
+    assert cli.mutations() == before
+
+
+def test_2_changes_are_present(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    assert cli.run("plan", "--config-file", "config.yml", "--detailed-exitcode").returncode == 2
+
+
+@pytest.mark.rules("G1", "P103", "C52")
+def test_g01_3_a_changed_byte_is_refused_before_any_write(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    operations = cli.folder / "runs" / planned["run"] / "plan" / "operations.jsonl"
+    operations.write_bytes(operations.read_bytes().replace(b"Production", b"Producti0n"))
+    done = cli.apply(planned)
+    assert done.returncode == 3, done.stderr
+    assert "checksum" in done.stderr
+    assert cli.sandbox.store.count("BuiltinTag", branch=cli.branch) == 0
+
+
+@pytest.mark.rules("P27", "P38", "P55", "P136")
+def test_4_a_stale_id_is_proven_unwritten(cli: CommandLine) -> None:
+    tag = cli.sandbox.store.create("BuiltinTag", {"name": "prod"}, branch=cli.branch)
+    cli.source(TWO[0])
+    planned = cli.plan()
+    assert planned["counts"]["update"] == 1
+    cli.sandbox.store.delete(tag, branch=cli.branch)
+    done = cli.apply(planned)
+    assert done.returncode == 4, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["state"], summary["failed_operation_wrote"]) == ("failed", False)
+    assert cli.sandbox.store.count("BuiltinTag", branch=cli.branch) == 0
+
+
+@pytest.mark.rules("G5", "P128", "P129", "P130")
+def test_g05_5_a_lost_answer_may_have_written_and_resume_goes_on(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, answer=FaultAnswer.DROP, write=True))
+    done = cli.apply(planned)
+    assert done.returncode == 5, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["failed_operation_wrote"] is None
+    assert summary["may_have_partially_written"] is True
+    assert (summary["applied"], summary["unknown"], summary["not_attempted"]) == (0, 1, 1)
+    assert "apply-ledger resume" in done.stderr
+    resumed = cli.run("resume", planned["run"], "--reason", "looked at it", "--output", "json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["applied"] == 2
+    assert cli.sandbox.store.count("BuiltinTag", branch=cli.branch) == 2
+
+
+def test_6_an_older_plan_of_the_same_source_is_stale(cli: CommandLine) -> None:
+    cli.source(TWO[0])
+    older = cli.plan()
+    cli.source(*TWO)
+    newer = cli.plan()
+    assert cli.apply(newer).returncode == 0
+    refused = cli.apply(older)
+    assert refused.returncode == 6, refused.stderr
+    assert "allow" in refused.stderr
+    allowed = cli.run("resume", older["run"], "--allow-stale", "--reason", "as a person decided")
+    assert allowed.returncode == 0, allowed.stderr
+
+
+def _dsns(cli: CommandLine) -> tuple[str, str]:
+    dsns = asyncio.run(EmbeddedPostgres(cli.data_dir).ensure_running())
+    return dsns.writer, dsns.admin
+
+
+def test_8_somebody_else_holds_the_lease(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    writer_dsn, _ = _dsns(cli)
+
+    async def hold() -> None:
+        async with await Ledger.open(writer_dsn) as ledger, await WriterStore.open(writer_dsn) as store:
+            binding_id = await ledger.register_binding(DestinationBinding(url=cli.sandbox.url, branch=cli.branch))
+            await store.claim(
+                binding_id, owner="other", ttl=60.0, settle=0.0, body_host="other-host", body_process_id="other"
+            )
+
+    asyncio.run(hold())
+    done = cli.apply(planned, "--wait-timeout", "3")
+    assert done.returncode == 8, done.stderr
+    assert "other-host" in done.stderr
+    assert cli.sandbox.store.count("BuiltinTag", branch=cli.branch) == 0
+
+
+@pytest.mark.rules("G8")
+def test_g08_9_an_edited_event_is_found(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    assert cli.apply(cli.plan()).returncode == 0
+    assert cli.run("verify", "--branch", cli.branch).returncode == 0
+    _, admin_dsn = _dsns(cli)
+
+    async def tamper() -> None:
+        connection = await asyncpg.connect(admin_dsn)
+        triggers = await connection.fetch(
+            "select tgname from pg_trigger where tgrelid = 'ledger.event'::regclass and not tgisinternal"
+        )
+        await connection.execute("alter table ledger.event disable trigger user")
+        changed = await connection.execute(
+            "update ledger.event e set writer_epoch = e.writer_epoch + 1"
+            " from ledger.binding b where b.id = e.binding_id and b.branch = $1 and e.kind = 'operation.applied'",
+            cli.branch,
+        )
+        for trigger in triggers:
+            await connection.execute(f'alter table ledger.event enable always trigger "{trigger["tgname"]}"')
+        await connection.close()
+        assert changed == "UPDATE 2"
+
+    asyncio.run(tamper())
+    done = cli.run("verify", "--branch", cli.branch)
+    assert done.returncode == 9
+    assert "chain" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan",),
+        ("plan", "--name", "x", "--config-file", "y"),
+        ("plan", "--config-file", "config.yml", "--source-setting", "directory"),
+        ("plan", "--no-such-option"),
+        ("no-such-command",),
+        ("apply", "no/such"),
+        ("apply", "../../etc/passwd"),
+        ("runs", "show"),
+        ("replay", "--limit", "0"),
+    ],
+)
+def test_64_wrong_usage(cli: CommandLine, arguments: tuple[str, ...]) -> None:
+    cli.source(*TWO)
+    done = cli.run(*arguments)
+    assert done.returncode == 64 or ("passwd" in str(arguments) and done.returncode == 3), done.stderr
+    assert done.stderr.strip()
+    assert done.stdout == ""
+
+
+@pytest.mark.rules("G1")
+def test_g01_64_a_script_must_name_the_checksum(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    done = cli.run("apply", planned["run"])
+    assert done.returncode == 64
+    assert "--expected-checksum" in done.stderr
+
+
+def test_3_another_checksum_than_the_reviewed_one(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    done = cli.run("commit", planned["run"], "--expected-checksum", "0" * 64)
+    assert done.returncode == 3
+    assert planned["plan_checksum"] in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("config.yml", "{", "config.yml"),
+        ("config.yml", "name: tags\n", "schema_mapping"),
+        ("apply-ledger.toml", "nonsense = 1\n", "nonsense"),
+        ("apply-ledger.toml", "[writer]\nlease_ttl = 1\n", "lease_ttl"),
+        ("apply-ledger.toml", "=", "apply-ledger.toml"),
+    ],
+)
+def test_1_a_file_that_cannot_be_used(cli: CommandLine, name: str, text: str, told: str) -> None:
+    cli.source(*TWO)
+    (cli.folder / name).write_text(text, encoding="utf-8")
+    done = cli.run("plan", "--config-file", "config.yml")
+    assert done.returncode in (1, 3, 64), done.stderr
+    assert told in done.stderr
+
+
+def test_1_an_undeclared_destination(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    done = cli.run("plan", "--config-file", "config.yml", "--branch", "another")
+    assert done.returncode == 1
+    assert "declare" in done.stderr
+
+
+@pytest.mark.rules("P143")
+def test_130_ctrl_c_stops_the_run_and_leaves_nothing_in_doubt(cli: CommandLine) -> None:
+    cli.source(*({"name": f"tag-{number:03}", "description": None} for number in range(200)))
+    planned = cli.plan()
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, delay_before_write=0.05, count=None))
+    process = cli.start("apply", planned["run"], "--expected-checksum", planned["plan_checksum"], "--output", "json")
+    deadline = time.monotonic() + 60
+    while cli.sandbox.store.count("BuiltinTag", branch=cli.branch) < 3 and time.monotonic() < deadline:
+        os.sched_yield()
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    summary = json.loads(stdout)
+    assert summary["state"] == "stopped"
+    assert summary["unknown"] == summary["failed"] == 0
+    assert summary["applied"] == cli.sandbox.store.count("BuiltinTag", branch=cli.branch)
+    assert summary["applied"] + summary["not_attempted"] == 200
+
+
+@pytest.mark.rules("A85", "C49")
+def test_show_writes_nothing(cli: CommandLine, tmp_path: Path) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    before = {path: path.stat().st_mtime_ns for path in sorted(cli.folder.rglob("*"))}
+    requests = cli.mutations()
+    done = cli.run("show", planned["run"], "--detail", APPLY_LEDGER_DATA_DIR=str(tmp_path / "no-ledger"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "2 create · 0 update · 0 remove · 0 skip · 0 none"
+    assert {path: path.stat().st_mtime_ns for path in sorted(cli.folder.rglob("*"))} == before
+    assert cli.mutations() == requests
+    assert not (tmp_path / "no-ledger").exists()
+
+
+@pytest.mark.rules("C57")
+def test_both_ways_of_reading_make_the_same_plan(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    at_once, in_turn = cli.plan(), cli.plan("--no-concurrent-load")
+    assert at_once["plan_checksum"] == in_turn["plan_checksum"]
