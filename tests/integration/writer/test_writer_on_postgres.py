@@ -12,6 +12,7 @@ import pytest
 
 from consumers.infrahub.sandbox import RunningSandbox
 from consumers.infrahub.sandbox.faults import FaultAnswer, FaultRule
+from consumers.pauses import PausePoint
 from consumers.worker import Worker
 from ledger.commit import Policy
 from ledger.exit_codes import ExitCode
@@ -24,7 +25,9 @@ from tests.support.inventory_operations import (
     manufacturer,
 )
 from tests.support.real_writer import RealWriter
+from tests.support.store import connection_to
 from tests.support.waiting import until_true
+from tests.support.writer_bench import Pauses
 
 pytestmark = pytest.mark.integration
 
@@ -164,6 +167,27 @@ async def test_a_request_that_takes_longer_than_its_time_out_is_unknown(real: Re
     assert (await real.writer().drain("run-1", by="ada")).ending == "run.interrupted"
     assert (await real.body("run-1", "operation.unknown"))["sent"] is True
     real.sandbox.faults.clear()
+
+
+@pytest.mark.rules("G4", "G7")
+async def test_ff26_a_connection_that_is_lost_before_an_append_costs_nothing(
+    real: RealWriter, postgres18_ledger_dsns: dict[str, str]
+) -> None:
+    """The writer's database backend is ended after the write and before its record: asked again, recorded once."""
+    operations = await real.commit("run-1", [manufacturer("Juniper"), manufacturer("Cisco")])
+    pauses = Pauses()
+
+    async def end_the_backend() -> None:
+        async with connection_to(postgres18_ledger_dsns["admin"]) as administrator:
+            ended = await administrator.fetch(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'apply-ledger writer'"
+            )
+        assert ended
+
+    pauses.actions[PausePoint.AFTER_WRITE_BEFORE_APPEND] = end_the_backend
+    assert (await real.writer(pause=pauses).drain("run-1", by="ada")).ending == "run.applied"
+    outcomes = [(e.operation_id, e.kind, e.attempt) for e in await real.events("run-1") if e.operation_id]
+    assert outcomes == [(operation.operation_id, "operation.applied", 1) for operation in operations]
 
 
 async def test_a_stop_order_reaches_a_running_worker(real: RealWriter) -> None:

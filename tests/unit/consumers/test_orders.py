@@ -39,6 +39,17 @@ async def test_g07_a_commit_that_comes_again_after_its_run_writes_nothing(bench:
     assert [event.kind for event in bench.ledger.log[first:]] == ["writer.opened"]
 
 
+@pytest.mark.rules("G7")
+async def test_g07_a_resume_of_an_applied_run_writes_nothing(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    await bench.drain()
+    late = bench.ledger.resume("run-1")
+    outcome = await bench.drain()
+    assert (outcome.ending, outcome.repeated) == ("run.applied", True)
+    assert bench.ledger.kinds("run-1") == ["run.started", "operation.applied", "run.applied"]
+    assert bench.ledger.state_of(late) == "done"
+
+
 @pytest.mark.rules("G7", "A54")
 async def test_g07_a_commit_that_comes_again_does_not_repeat_a_run_that_failed(bench: Bench) -> None:
     operations = bench.commit([tag("a")])

@@ -177,6 +177,42 @@ async def test_g02_a_request_that_could_outlive_the_lease_waits_for_a_renewal(be
     assert "operation.unknown" not in bench.ledger.kinds("run-1")
 
 
+@pytest.mark.rules("G2", "G5")
+async def test_g05_an_operation_begins_with_room_for_all_its_requests(bench: Bench) -> None:
+    """The lease is renewed before the mark, so that nothing is held back between two requests of one operation."""
+    operations = bench.commit([tag("a"), tag("b")])
+
+    async def slow(operation: PlannedOperation) -> str:
+        bench.ledger.clock.now += 34  # of 60: enough is left for one request (25), not for a second one 6 s later
+        return bench.destination.write(operation)
+
+    async def look_up_then_write(operation: PlannedOperation) -> str:
+        bench.ledger.clock.now += 6
+        assert bench.destination.guard is not None
+        bench.destination.guard.before_send()
+        return bench.destination.write(operation)
+
+    bench.destination.answers = {operations[0].operation_id: [slow], operations[1].operation_id: [look_up_then_write]}
+    assert (await bench.drain()).ending == "run.applied"
+
+
+@pytest.mark.rules("G2", "G5")
+async def test_g05_a_later_request_that_was_held_back_leaves_the_operation_unknown(bench: Bench) -> None:
+    """What the first request of the attempt was, the writer cannot know; so nothing is claimed."""
+    operations = bench.commit([tag("a")])
+
+    async def stall(operation: PlannedOperation) -> str:
+        bench.ledger.clock.now += 50
+        assert bench.destination.guard is not None
+        bench.destination.guard.before_send()
+        raise AssertionError
+
+    bench.destination.answers = {operations[0].operation_id: [stall]}
+    assert (await bench.drain()).ending == "run.interrupted"
+    body = bench.ledger.body("operation.unknown")
+    assert (body["error"], body["sent"]) == ("DispatchRefusedError", True)
+
+
 @pytest.mark.rules("G2")
 async def test_g02_no_request_is_begun_when_the_lease_cannot_be_renewed_in_time(bench: Bench) -> None:
     bench.commit([tag("a"), tag("b")])
