@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
 
 from ledger.errors import Finding
+from ledger.plan.model import SourceSnapshotRecord
 from producers.errors import PlanRefusedError, RowCountDropError
 
 MINIMUM_SHARE = 0.5
@@ -44,6 +46,6 @@ def _finding(kind: str, now: int, before: int) -> Finding:
     )
 
 
-def rowcounts_of_snapshots(paths_and_rows: Mapping[str, int]) -> dict[str, int]:
-    """Row counts per kind from a manifest's ``source_snapshot`` (path to rows): the baseline for the next plan."""
-    return {path.rpartition("/")[2].removesuffix(".parquet"): rows for path, rows in paths_and_rows.items()}
+def rowcounts_of_snapshots(snapshots: Iterable[SourceSnapshotRecord]) -> dict[str, int]:
+    """Row counts per kind from a manifest's ``source_snapshot``: the baseline for the next plan."""
+    return {PurePosixPath(record.path).stem: record.row_count for record in snapshots}

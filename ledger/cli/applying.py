@@ -173,6 +173,7 @@ def finish_artifact(run_dir: Path, result: RunResult) -> None:
     """Complete ``run.json`` and, after an applied run, the row-count baseline; nobody else writes them (P122)."""
     from ledger.plan.layout import MANIFEST_FILE
     from ledger.plan.manifest import decode_manifest, parse_manifest
+    from producers.guards import rowcounts_of_snapshots
     from producers.run_directory import finish_run, write_rowcounts
 
     keys = (
@@ -187,8 +188,7 @@ def finish_artifact(run_dir: Path, result: RunResult) -> None:
     finish_run(run_dir, status=result.state, summary=summary, finished_at=datetime.now(UTC))
     if result.state == "applied":
         manifest = parse_manifest(decode_manifest((run_dir / MANIFEST_FILE).read_bytes()))
-        rows = {Path(record.path).stem: record.row_count for record in manifest.source_snapshot}
-        write_rowcounts(run_dir.parent, rows)
+        write_rowcounts(run_dir.parent, rowcounts_of_snapshots(manifest.source_snapshot))
 
 
 def show_result(result: RunResult, run: str, *, table: bool) -> None:

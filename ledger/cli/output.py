@@ -121,8 +121,8 @@ def show_refusal(error: ApplyLedgerError) -> None:
             ("next", finding.next_action),
         ):
             people.print(Text.assemble((f"  {label:<9}", "dim"), text), soft_wrap=True)
-    if len(findings) > 1:
-        people.print(Text.assemble(("next      ", "dim"), error.next_action))
+    if error.next_action not in {finding.next_action for finding in findings}:
+        people.print(Text.assemble(("next       ", "dim"), error.next_action), soft_wrap=True)
 
 
 def next_command(command: str) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -155,11 +154,13 @@ async def _plan(
 
 async def _baseline(ledger: Ledger, binding_id: int, source: str) -> dict[str, int] | None:
     """Rows per kind of this source's last applied plan, from the manifest in the ledger (design 4.13)."""
+    from ledger.plan.manifest import decode_manifest, parse_manifest
+    from producers.guards import rowcounts_of_snapshots
+
     manifest = await ledger.last_applied_manifest(binding_id, source)
     if manifest is None:
         return None
-    snapshots: list[dict[str, Any]] = json.loads(manifest)["source_snapshot"]
-    return {Path(record["path"]).stem: record["row_count"] for record in snapshots}
+    return rowcounts_of_snapshots(parse_manifest(decode_manifest(manifest)).source_snapshot)
 
 
 def _saved(run_dir: Path) -> SavedPlan:
