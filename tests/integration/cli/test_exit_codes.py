@@ -196,11 +196,11 @@ def test_g01_64_a_script_must_name_the_checksum(cli: CommandLine) -> None:
     assert "--expected-checksum" in done.stderr
 
 
-def test_3_another_checksum_than_the_reviewed_one(cli: CommandLine) -> None:
+def test_6_another_checksum_than_the_reviewed_one(cli: CommandLine) -> None:
     cli.source(*TWO)
     planned = cli.plan()
     done = cli.run("commit", planned["run"], "--expected-checksum", "0" * 64)
-    assert done.returncode == 3
+    assert done.returncode == 6
     assert planned["plan_checksum"] in done.stderr
 
 
@@ -210,7 +210,7 @@ def test_3_another_checksum_than_the_reviewed_one(cli: CommandLine) -> None:
         ("config.yml", "{", "config.yml"),
         ("config.yml", "name: tags\n", "schema_mapping"),
         ("apply-ledger.toml", "nonsense = 1\n", "nonsense"),
-        ("apply-ledger.toml", "[writer]\nlease_ttl = 1\n", "lease_ttl"),
+        ("apply-ledger.toml", "[writer]\npoll_interval = 0\n", "poll_interval"),
         ("apply-ledger.toml", "=", "apply-ledger.toml"),
     ],
 )
