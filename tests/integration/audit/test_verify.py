@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import asyncpg
 import pytest
@@ -301,6 +302,43 @@ async def test_g03_an_outcome_of_an_operation_that_is_not_the_plans_is_found(
     await recording.outcome(other, 3, "applied")
 
     assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
+
+
+@pytest.mark.rules("P120", "G3")
+async def test_g03_outcomes_that_changed_their_operations_are_found(
+    recording: Recorder, ledger_dsns: dict[str, str]
+) -> None:
+    plan = make_plan("run-5", creates=2, deletes=0)
+    swapped = replace(plan, operations=tuple(reversed(plan.operations)))
+    await recording.commit(plan)
+    await recording.started(plan)
+    await recording.outcome(swapped, 0, "applied")
+    await recording.outcome(swapped, 1, "applied")
+
+    assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
+
+
+@pytest.mark.rules("G3", "G7")
+async def test_g03_an_outcome_behind_a_success_is_found(recording: Recorder, ledger_dsns: dict[str, str]) -> None:
+    plan = make_plan("run-5", creates=1, deletes=0)
+    await recording.commit(plan)
+    await recording.started(plan)
+    await recording.outcome(plan, 0, "applied")
+    await recording.outcome(plan, 0, "failed", attempt=2)
+
+    assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
+
+
+@pytest.mark.rules("G1", "G8")
+async def test_g01_another_manifest_than_the_committed_one_is_found(
+    recording: Recorder, ledger_dsns: dict[str, str]
+) -> None:
+    plan = make_plan("run-5", creates=1, deletes=0)
+    await recording.commit(plan, store=False)
+    # The same plan and checksum; only the raw bytes, which the commit's digest covers, are others.
+    await recording.store(replace(plan, manifest=plan.manifest + b" "))
+
+    assert _failed(await _report(ledger_dsns)) == {Level.PLANS}
 
 
 async def test_a_run_that_was_never_verified_is_told_as_not_checked(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import asyncpg
 import pytest
@@ -250,6 +251,50 @@ async def test_g09_a_log_that_went_back_behind_the_projection_is_named(
 
     await rebuild(ledger_dsns["projector"], allow_unsafe_fsync=True)
     assert await store.catch_up() == 0
+
+
+@pytest.mark.rules("G8", "G9")
+@pytest.mark.parametrize(
+    "statement",
+    ["delete from ledger.event where position = 4", "update ledger.event set prev_hash = hash where position = 4"],
+    ids=["a gap", "a broken link"],
+)
+async def test_g09_a_log_with_a_gap_is_not_folded_over(
+    recording: Recorder, store: ProjectionStore, ledger_dsns: dict[str, str], statement: str
+) -> None:
+    await _several_runs(recording)
+    await _execute(ledger_dsns["admin"], "alter table ledger.event disable trigger all")
+    await _execute(ledger_dsns["admin"], statement)
+
+    with pytest.raises(ProjectionDriftedError, match="event 4"):
+        await store.catch_up()
+    assert await _contents(ledger_dsns["reader"]) == []
+
+
+@pytest.mark.rules("G9")
+async def test_g09_a_rebuild_while_events_arrive_compares_at_one_position(
+    recording: Recorder, store: ProjectionStore, ledger_dsns: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _several_runs(recording)
+    await store.catch_up()
+    follow, turns = ProjectionStore.follow, 0
+
+    async def follow_and_go_on(self: ProjectionStore, place: Place, **options: Any) -> Any:
+        nonlocal turns
+        reached = await follow(self, place, **options)
+        if place.slot == "rebuild" and turns < 2:
+            # The live projection moves on between the reading and the comparison, twice.
+            turns += 1
+            await recording.whole_run(make_plan(f"later-{turns}"))
+            await store.catch_up()
+        return reached
+
+    monkeypatch.setattr(ProjectionStore, "follow", follow_and_go_on)
+    found = await rebuild(ledger_dsns["projector"], allow_unsafe_fsync=True)
+
+    assert turns == 2
+    assert [one.equal for one in found] == [True, True]
+    assert found[0].position == (await recording.ledger.bindings())[0].head_position
 
 
 async def test_one_rebuild_at_a_time(recording: Recorder, ledger_dsns: dict[str, str]) -> None:
