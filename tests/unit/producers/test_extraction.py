@@ -11,6 +11,7 @@ from ledger.destination import FieldSelection, IncompleteExtractionError, Observ
 from ledger.errors import ApplyLedgerError
 from producers.errors import PlanRefusedError, SourceUnreadableError
 from producers.run_directory import read_run_record
+from producers.sources.jsonl import JsonLinesSource
 from tests.support.fake_reader import FakeDestination, StoredObject
 from tests.support.planning import Rows, entry, mapped, operations, plan, small
 
@@ -71,6 +72,17 @@ async def test_ff01_a_repeated_id_in_the_source_fails_the_extraction(tmp_path: P
         await plan(small(tmp_path, rows, [TAGS]), FakeDestination(), tmp_path)
     assert caught.value.checked == "the source side, endpoint tags"
     assert "id 0" in caught.value.found
+
+
+@pytest.mark.rules("A5", "G11")
+async def test_ff01_fewer_rows_than_the_source_counted_fail_the_extraction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JsonLinesSource, "count", lambda self, endpoint: 3)
+    rows: Rows = {"tags": [{"id": n, "name": f"t{n}"} for n in range(2)]}
+    with pytest.raises(IncompleteExtractionError) as caught:
+        await plan(small(tmp_path, rows, [TAGS]), FakeDestination(), tmp_path)
+    assert (caught.value.expected, caught.value.found) == ("3 rows, as the source counted before", "2 rows")
 
 
 @pytest.mark.rules("C37")

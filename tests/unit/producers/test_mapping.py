@@ -11,7 +11,7 @@ from ledger.schema import DestinationSchema, parse_key_path
 from producers.errors import MappingRefusedError
 from producers.mapping import compile_mapping
 from tests.support.fake_reader import FakeDestination, real_schema
-from tests.support.planning import entry, library, mapped, netbox, plan, small
+from tests.support.planning import entry, mapped, netbox, plan, small
 
 
 def _with_attribute(kind: str, name: str, attribute_kind: str) -> DestinationSchema:
@@ -113,8 +113,11 @@ def test_candidates_of_a_reference_are_those_of_all_entries_of_the_kind() -> Non
     assert kinds["IpamPrefix"].candidates["ip_namespace"] == ("IpamNamespace",)
 
 
-def test_key_parts_are_read_even_when_nobody_maps_them() -> None:
-    selection = compile_mapping(library().config, real_schema()).selection("DcimDeviceType")
-    assert {"name", "part_number"} <= set(selection.attributes)
-    assert selection.one == ("manufacturer",)
-    assert compile_mapping(library().config, real_schema()).selection("BuiltinTag").attributes == ("name",)
+@pytest.mark.rules("P61")
+def test_key_parts_are_read_even_when_nobody_maps_them(tmp_path: Path) -> None:
+    config = small(tmp_path, {}, [entry("DcimDeviceType", "types", ["slug"], mapped("slug"))]).config
+    mapping = compile_mapping(config, real_schema())
+    selection = mapping.selection("DcimDeviceType")
+    assert (selection.attributes, selection.one) == (("name", "slug"), ("manufacturer",))
+    # of a kind that is only somebody's peer, what identifies it is enough
+    assert mapping.selection("OrganizationManufacturer").attributes == ("name",)

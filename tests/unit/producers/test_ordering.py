@@ -141,7 +141,8 @@ async def test_a_recorded_delete_stands_after_the_update_that_lets_go_of_it(tmp_
     sites = entry("LocationSite", "sites", ["name"], mapped("name"), mapped("tags", "tags", "BuiltinTag"))
     rows: Rows = {"tags": [], "sites": [{"id": 1, "name": "s", "tags": []}]}
     run = await plan(small(tmp_path, rows, [tags, sites]), destination, tmp_path)
-    assert [(op.action, op.kind) for op in operations(run)] == [("update", "LocationSite"), ("delete", "BuiltinTag")]
+    stored = [(op.action, op.kind, op.tier) for op in operations(run)]
+    assert stored == [("update", "LocationSite", 0), ("delete", "BuiltinTag", 1)]
 
 
 @pytest.mark.rules("H23", "H25", "A77")

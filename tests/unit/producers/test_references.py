@@ -79,6 +79,21 @@ async def test_an_identity_that_two_candidate_kinds_have_is_refused_with_all_fou
         assert part in findings[0]
 
 
+async def test_an_object_whose_row_cannot_be_planned_is_wanted_and_no_delete(tmp_path: Path) -> None:
+    destination = FakeDestination()
+    group = destination.add("IpamVLANGroup", name="same")
+    destination.add("LocationSite", name="same")
+    destination.add("IpamVLAN", vlan_id=10, name="a", vlan_group=group)
+    rows: Rows = {
+        "sites": [{"id": 1, "name": "same"}],
+        "groups": [{"id": 1, "name": "same"}],
+        "vlans": [{"id": 1, "vid": 10, "name": "a", "group": {"id": 1}}],
+    }
+    loaded = small(tmp_path, rows, [SITES, GROUPS, *VLANS])
+    run = await plan(loaded, destination, tmp_path, continue_on_error=True)
+    assert run.counts == {"create": 0, "update": 0, "remove": 0, "skip": 1, "none": 2}
+
+
 @pytest.mark.rules("A50", "A51", "G11")
 async def test_references_that_resolve_to_nothing_are_all_listed(tmp_path: Path) -> None:
     rows: Rows = {

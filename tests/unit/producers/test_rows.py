@@ -195,6 +195,36 @@ async def test_rows_that_cannot_be_planned_are_skipped_with_their_reason_on_dema
     assert (run.run_dir / "errors.parquet").exists()
 
 
+@pytest.mark.rules("P61", "P62", "G11")
+async def test_ff07_a_create_that_lands_on_another_object_is_refused_and_can_be_left_out(tmp_path: Path) -> None:
+    addresses = entry(
+        "IpamIPAddress",
+        "addresses",
+        ["address", "ip_namespace", "fqdn"],
+        mapped("address"),
+        mapped("fqdn"),
+        {"name": "ip_namespace", "static": "default", "reference": "IpamNamespace"},
+    )
+    destination = FakeDestination()
+    namespace = destination.named("IpamNamespace", name="default")
+    destination.add("IpamIPAddress", address="10.0.0.9/32", ip_namespace=namespace, fqdn="theirs")
+    rows: Rows = {
+        "addresses": [
+            {"id": 1, "address": "10.0.0.1", "fqdn": "a"},
+            {"id": 2, "address": "10.0.0.1/32", "fqdn": "b"},
+            {"id": 3, "address": "10.0.0.2", "fqdn": "c"},
+            {"id": 4, "address": "10.0.0.9", "fqdn": "ours"},
+        ]
+    }
+    loaded = small(tmp_path, rows, [addresses])
+    with pytest.raises(PlanRefusedError) as caught:
+        await plan(loaded, destination, tmp_path)
+    assert [finding.name for finding in caught.value.findings] == ["DestinationIdentityCollisionError"] * 2
+    assert "fqdn does not count there" in str(caught.value)
+    run = await plan(loaded, destination, tmp_path, continue_on_error=True)
+    assert run.counts == {"create": 1, "update": 0, "remove": 1, "skip": 3, "none": 0}
+
+
 async def test_a_skipped_row_whose_object_exists_keeps_its_dependants_and_is_no_delete(tmp_path: Path) -> None:
     destination = FakeDestination(namespaces=())
     destination.add("BuiltinTag", name="t", description="fine")
