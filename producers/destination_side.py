@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ledger.destination import DestinationReader, IncompleteExtractionError, ObservedObject, PeerPointer
+from ledger.plan.errors import UnserializablePayloadValueError
 from ledger.plan.normal_form import normal_form
 from producers.mapping import MappingPlan
 from producers.records import ObservedRecord, Peer, identity_text
@@ -109,7 +110,18 @@ class _Extraction:
 
     def _record(self, item: ObservedObject) -> ObservedRecord:
         attributes = self._mapping.schema.kinds[item.kind].attributes
-        values = {name: normal_form(attributes[name], value, kind=item.kind) for name, value in item.attributes.items()}
+        try:
+            values = {
+                name: normal_form(attributes[name], item.attributes[name], kind=item.kind) for name in item.attributes
+            }
+        except UnserializablePayloadValueError as exc:
+            # it can be neither compared nor recorded, and leaving it out would plan it as a create
+            raise UnserializablePayloadValueError(
+                checked=f"{exc.checked} at the destination, id {item.id}",
+                expected=exc.expected,
+                found=exc.found,
+                next_action="correct that object at the destination, or take the field out of the mapping",
+            ) from exc
         return ObservedRecord(kind=item.kind, id=item.id, values=values, one=item.one, many=item.many)
 
     def pointers(self) -> Iterable[PeerPointer]:

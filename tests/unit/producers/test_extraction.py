@@ -9,6 +9,7 @@ import pytest
 
 from ledger.destination import FieldSelection, IncompleteExtractionError, ObservedObject, PeerPointer
 from ledger.errors import ApplyLedgerError
+from ledger.plan.errors import UnserializablePayloadValueError
 from producers.errors import PlanRefusedError, SourceUnreadableError
 from producers.run_directory import read_run_record
 from producers.sources.jsonl import JsonLinesSource
@@ -153,6 +154,15 @@ async def test_several_objects_of_one_identity_at_the_destination_are_never_upda
     assert all(twin.id in str(caught.value) for twin in twins)
     nobody = await plan(small(tmp_path, {"tags": []}, [TAGS]), destination, tmp_path)
     assert (nobody.counts["skip"], nobody.manifest.operations_count) == (2, 0)
+
+
+@pytest.mark.rules("A20", "G11")
+async def test_ff19_text_at_the_destination_that_cannot_be_recorded_is_refused_by_object(tmp_path: Path) -> None:
+    destination = FakeDestination(namespaces=())
+    tag = destination.add("BuiltinTag", name="a\u0000b")
+    with pytest.raises(UnserializablePayloadValueError) as caught:
+        await plan(small(tmp_path, {"tags": []}, [TAGS]), destination, tmp_path)
+    assert caught.value.checked == f"the value of BuiltinTag.name at the destination, id {tag.id}"
 
 
 async def test_an_object_without_an_identity_at_the_destination_is_a_skip(tmp_path: Path) -> None:
