@@ -65,29 +65,42 @@ class RunResult:
         return _EXIT_CODES[self.state]
 
 
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """How somebody who waits can end it: stop the run, or only the waiting."""
+
+    stop_run: asyncio.Event
+    leave: asyncio.Event
+
+    def any(self) -> bool:
+        return self.stop_run.is_set() or self.leave.is_set()
+
+
 async def carry_out(
     settings: Settings, binding: DestinationBinding, run_id: str, *, by: str, wait_timeout: float | None
 ) -> RunResult:
     """Wait for a run to end; claim the binding and work its inbox in order where nobody else does.
 
+    Ctrl-C stops the run after the operation in flight where this process writes, else it ends the waiting. SIGTERM and
+    ``wait_timeout`` (seconds) finish the operation in flight and leave the run open.
+
     Raises:
         WaitTimeoutError: ``wait_timeout`` seconds have passed.
         ApplyLedgerError: the ledger or the destination's settings.
     """
-    from ledger.store.errors import LeaseHeldError
     from ledger.store.ledger import Ledger
 
     dsns = await ledger_dsns(settings)
-    interrupted = asyncio.Event()
+    ends = _Ends(asyncio.Event(), asyncio.Event())
     async with await Ledger.open(dsns.writer) as ledger:
-        with progress("operations") as report, _on_interrupt(interrupted):
-            writer = new_writer(settings, dsns, binding, report)
-            try:
-                async with asyncio.timeout(wait_timeout):
-                    await _write_or_watch(writer, ledger, binding, run_id, by, interrupted, report, LeaseHeldError)
-            except TimeoutError:
-                raise _waited_enough(run_id, wait_timeout) from None
-        return await run_result(dsns, ledger, binding, run_id)
+        with progress("operations") as report, _ended_by_signals(ends), _ended_after(ends, wait_timeout) as timed_out:
+            await _write_or_watch(
+                new_writer(settings, dsns, binding, report), ledger, binding, run_id, by, ends, report
+            )
+        result = await run_result(dsns, ledger, binding, run_id)
+    if timed_out.is_set() and result.state == "open":
+        raise _waited_enough(run_id, wait_timeout)
+    return result
 
 
 async def _write_or_watch(
@@ -96,27 +109,25 @@ async def _write_or_watch(
     binding: DestinationBinding,
     run_id: str,
     by: str,
-    interrupted: asyncio.Event,
+    ends: _Ends,
     report: Report,
-    held: type[ApplyLedgerError],
 ) -> None:
     """The writer may die while we watch; then its lease runs out and the next claim is ours."""
+    from ledger.store.errors import LeaseHeldError
+
     said = ""
-    while not interrupted.is_set():
+    while not ends.any():
         try:
-            await writer.drain(run_id, by=by, interrupted=interrupted)
+            await writer.drain(run_id, by=by, interrupted=ends.stop_run, leave=ends.leave)
             return
-        except held as exc:
+        except LeaseHeldError as exc:
             if exc.found != said:
                 said = exc.found
-                people.print(Text.assemble(("waiting: ", "yellow"), f"another writer serves {binding}: {exc.found}"))
-        except LookupError:
-            return  # somebody else carried it out between our order and our claim
+                held = f"another writer serves {binding}: {exc.found}"
+                people.print(Text.assemble(("waiting: ", "yellow"), held), soft_wrap=True)
         row = await ledger.binding(binding)
-        if row is None:
-            return
-        facts = await ledger.run_state(row.id, run_id)
-        if facts.terminal is not None and not facts.is_open:
+        facts = await ledger.run_state(row.id, run_id) if row is not None else None
+        if facts is None or (facts.terminal is not None and not facts.is_open):
             return
         report("applying", len(facts.outcomes), None)
         await asyncio.sleep(WATCH_EVERY)
@@ -217,13 +228,29 @@ def _waited_enough(run_id: str, seconds: float | None) -> WaitTimeoutError:
 
 
 @contextmanager
-def _on_interrupt(interrupted: asyncio.Event) -> Iterator[None]:
-    """Ctrl-C ends the waiting, and where this process writes, stops the run after the operation in flight (7.8)."""
+def _ended_by_signals(ends: _Ends) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupted.set)
+    loop.add_signal_handler(signal.SIGINT, ends.stop_run.set)
+    loop.add_signal_handler(signal.SIGTERM, ends.leave.set)
     try:
         yield
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+        loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+@contextmanager
+def _ended_after(ends: _Ends, seconds: float | None) -> Iterator[asyncio.Event]:
+    """Cancelling the writer would leave its operation in doubt, so the time only asks it to leave."""
+    timed_out = asyncio.Event()
+
+    def end() -> None:
+        timed_out.set()
+        ends.leave.set()
+
+    timer = None if seconds is None else asyncio.get_running_loop().call_later(seconds, end)
+    try:
+        yield timed_out
+    finally:
+        if timer is not None:
+            timer.cancel()

@@ -186,13 +186,18 @@ def rebuild(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> 
 
 
 async def _rebuild(settings: Settings) -> tuple[list[Rebuilt], dict[int, str]]:
+    from ledger.projections.errors import ProjectionDriftedError
     from ledger.store.ledger import Ledger
     from ledger.store.projection_rebuild import rebuild as rebuild_projections
     from ledger.store.projections import ProjectionStore
 
     dsns = await ledger_dsns(settings)
     async with await ProjectionStore.open(dsns.projector) as projections:
-        await projections.catch_up()
+        try:
+            await projections.catch_up()
+        except ProjectionDriftedError as exc:
+            # after a restored backup the log lies behind the projection, and this command is the cure
+            people.print(Text(f"the live projections do not follow from this log: {exc.found}", style="yellow"))
     found = await rebuild_projections(dsns.projector)
     async with await Ledger.open(dsns.reader) as ledger:
         return found, {row.id: str(row.binding) for row in await ledger.bindings()}

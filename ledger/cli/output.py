@@ -15,6 +15,9 @@ from rich.text import Text
 from ledger.errors import ApplyLedgerError
 
 STREAM_VERSION = 1
+PIPE_WIDTH = 250
+UNBROKEN = frozenset({"run", "run_id", "position", "state"})
+"""Columns that are copied or read at a glance: never folded, whatever the width."""
 
 
 class OutputForm(StrEnum):
@@ -30,8 +33,8 @@ people = Console(stderr=True, highlight=False)
 
 
 def data_console() -> Console:
-    """For tables on stdout; wide enough not to break when piped."""
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    """For tables on stdout; as wide as the terminal, and never broken for a pipe or a file."""
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=PIPE_WIDTH)
 
 
 def write_document(document: Mapping[str, Any] | Sequence[Any]) -> None:
@@ -81,7 +84,9 @@ def write_rows(
     else:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
-            table.add_column(column.replace("_", " "), overflow="fold", justify=_justify(rows, column))
+            table.add_column(
+                column.replace("_", " "), overflow="fold", justify=_justify(rows, column), no_wrap=column in UNBROKEN
+            )
         for row in rows:
             table.add_row(*(Text(_cell(row.get(column))) for column in columns))
         data_console().print(table)

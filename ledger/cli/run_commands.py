@@ -48,7 +48,12 @@ def list_runs(
     if context.invoked_subcommand is not None:
         return None
     rows = run_async(_overviews(settings_of(context)))
-    write_rows(rows[:limit], form=output, stream="runs", columns=COLUMNS, total=len(rows))
+    shown = rows[:limit]
+    several = len({row["destination"] for row in shown}) > 1
+    columns = COLUMNS if several else tuple(column for column in COLUMNS if column != "destination")
+    if shown and not several and output is OutputForm.TABLE:
+        people.print(f"destination {shown[0]['destination']}", markup=False)
+    write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows))
     if not rows:
         people.print("nothing was committed to this ledger yet")
         next_command("apply-ledger plan --config-file FILE")

@@ -90,13 +90,18 @@ class RunSummary:
 
     @property
     def operations_per_second(self) -> float | None:
-        """Outcomes since the last start or resumption, by the database's clock; none before the run has ended."""
+        """Dispatched operations since the last start or resumption, by the database's clock; None before the run ended.
+
+        Recorded deletes are left out: they cost no request, and thousands of them would make any rate look good.
+        """
         if not self.run.starts or not self.run.ends or self.is_running:
             return None
         start, end = self.run.starts[-1], self.run.ends[-1]
         seconds = (datetime.fromisoformat(end.at) - datetime.fromisoformat(start.at)).total_seconds()
-        since = sum(operation.position > start.position for operation in self.operations)
-        return since / seconds if seconds > 0 else None
+        dispatched = sum(
+            operation.position > start.position and operation.outcome != "skipped" for operation in self.operations
+        )
+        return dispatched / seconds if seconds > 0 and dispatched else None
 
     def keys(self) -> dict[str, Any]:
         """The six keys of P125, all of them, whatever happened (P126)."""

@@ -21,10 +21,10 @@ from rich.console import Console
 from rich.text import Text
 
 DATA = Path(__file__).resolve().parents[1] / "data"
-MAIN, BRANCH = "main", "two-sources"
+INVENTORY, TWO_SOURCES = "inventory", "two-sources"
 PROGRAM = (sys.executable, "-m", "ledger.cli.main")
 CREATE_BRANCH = "mutation($name: String!) { BranchCreate(data: {name: $name}) { ok } }"
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 class DemoFailed(Exception):
@@ -42,7 +42,9 @@ class Workplace:
     def run(self, *arguments: str, expect: int = 0, quiet: bool = False) -> Any:
         """Call the program, show the command, and return what it wrote to stdout as JSON."""
         if not quiet:
-            console.print(Text("$ apply-ledger " + shlex.join(arguments), style="bold cyan"))
+            console.print(
+                Text("$ apply-ledger " + shlex.join(map(_short, arguments)), style="bold cyan"), soft_wrap=True
+            )
         command = [sys.executable, "-m", "ledger.cli.main", *arguments, "--output", "json"]
         done = subprocess.run(
             command, env=self.environment, stdout=subprocess.PIPE, check=False, stdin=subprocess.DEVNULL
@@ -53,7 +55,7 @@ class Workplace:
 
     def show(self, *arguments: str) -> None:
         """Call the program and let a person see what it prints."""
-        console.print(Text("$ apply-ledger " + shlex.join(arguments), style="bold cyan"))
+        console.print(Text("$ apply-ledger " + shlex.join(map(_short, arguments)), style="bold cyan"), soft_wrap=True)
         done = subprocess.run(
             [sys.executable, "-m", "ledger.cli.main", *arguments],
             env=self.environment,
@@ -62,6 +64,12 @@ class Workplace:
         )
         if done.returncode != 0:
             raise DemoFailed(f"{shlex.join(arguments)}: exit code {done.returncode}")
+
+
+def _short(argument: str) -> str:
+    """Paths below the working folder are shown relative to it, as one would type them."""
+    path = Path(argument)
+    return str(path.relative_to(Path.cwd())) if path.is_absolute() and path.is_relative_to(Path.cwd()) else argument
 
 
 @contextmanager
@@ -83,7 +91,8 @@ def workplace(state: Path) -> Iterator[Workplace]:
     with _sandbox(environment) as url:
         environment["INFRAHUB_ADDRESS"] = url
         _settings(state / "apply-ledger.toml", url)
-        _create_branch(url, token)
+        for branch in (INVENTORY, TWO_SOURCES):
+            _create_branch(url, token, branch)
         try:
             yield Workplace(state, url, environment)
         finally:
@@ -133,20 +142,20 @@ def _sandbox(environment: dict[str, str]) -> Iterator[str]:
 
 
 def _settings(path: Path, url: str) -> None:
-    declared = [f'[[destination]]\nurl = "{url}"\nbranch = "{branch}"\n' for branch in (MAIN, BRANCH)]
+    declared = [f'[[destination]]\nurl = "{url}"\nbranch = "{branch}"\n' for branch in (INVENTORY, TWO_SOURCES)]
     path.write_text("\n".join(declared), encoding="utf-8")
 
 
-def _create_branch(url: str, token: str) -> None:
-    """While `main` is still empty: the two sources shall plan from an observation without any of their objects."""
+def _create_branch(url: str, token: str, branch: str) -> None:
+    """Both fork from the empty default branch, so what one of them holds is nothing to the other."""
     answer = httpx.post(
         f"{url}/graphql",
         headers={"X-INFRAHUB-KEY": token},
         json={
             "query": "mutation($name: String!) { BranchCreate(data: {name: $name}) { ok } }",
-            "variables": {"name": BRANCH},
+            "variables": {"name": branch},
         },
         trust_env=False,
     )
     if answer.json().get("data", {}).get("BranchCreate", {}).get("ok") is not True:
-        raise DemoFailed(f"the sandbox did not make the branch {BRANCH}")
+        raise DemoFailed(f"the sandbox did not make the branch {branch}")
