@@ -67,7 +67,7 @@ def test_g01_3_a_changed_byte_is_refused_before_any_write(cli: CommandLine) -> N
     assert cli.sandbox.store.count("BuiltinTag", branch=cli.branch) == 0
 
 
-@pytest.mark.rules("P27", "P38", "P55", "P136")
+@pytest.mark.rules("P27", "P38", "P55", "P123", "P136", "P139")
 def test_4_a_stale_id_is_proven_unwritten(cli: CommandLine) -> None:
     tag = cli.sandbox.store.create("BuiltinTag", {"name": "prod"}, branch=cli.branch)
     cli.source(TWO[0])
@@ -78,6 +78,10 @@ def test_4_a_stale_id_is_proven_unwritten(cli: CommandLine) -> None:
     assert done.returncode == 4, done.stderr
     summary = json.loads(done.stdout)
     assert (summary["state"], summary["failed_operation_wrote"]) == ("failed", False)
+    run_file = json.loads((cli.folder / "runs" / planned["run"] / "run.json").read_text())
+    assert run_file["status"] == "failed"
+    assert run_file["summary"] == {key: summary[key] for key in run_file["summary"]}
+    assert run_file["summary"]["failed_operation"] == summary["failed_operation"] is not None
     assert cli.sandbox.store.count("BuiltinTag", branch=cli.branch) == 0
 
 

@@ -92,7 +92,7 @@ async def test_g04_outcome_and_next_mark_travel_in_one_append(bench: Bench) -> N
     ]
 
 
-@pytest.mark.rules("P111", "P115", "P145", "P146", "P147", "P148", "A28")
+@pytest.mark.rules("P111", "P115", "P145", "P146", "P147", "P148", "P149", "A28")
 async def test_g03_deletes_are_recorded_and_never_dispatched(bench: Bench) -> None:
     operations = bench.commit([tag("a"), gone_tag("x"), gone_tag("y"), tag("b"), gone_tag("z")])
     with capture_logs() as logs:

@@ -254,7 +254,7 @@ async def test_a_link_that_leads_out_of_the_root_is_not_followed(
     assert _names(await bench.drain()) == ["ArtifactLocationError"]
 
 
-@pytest.mark.rules("A64", "C54")
+@pytest.mark.rules("A64", "C27", "C54")
 async def test_a_plan_for_another_destination_is_refused_unless_the_policy_names_it(bench: Bench) -> None:
     other = DestinationBinding(url="http://elsewhere.example:8000", branch="main")
     bench.commit([tag("a")], binding=other)
