@@ -41,7 +41,7 @@ begin
         raise exception using errcode = 'LG021', message = 'a claim needs an owner, a host and times above zero',
             detail = json_build_object('ttl', p_ttl, 'settle', p_settle)::text;
     end if;
-    v_is_repeat := v_binding.writer_epoch = epoch and v_binding.lease_owner = p_owner;
+    v_is_repeat := v_binding.writer_epoch = epoch and v_binding.lease_owner is not distinct from p_owner;
     if not v_is_repeat and v_binding.lease_expires_at > v_now then
         raise exception using errcode = 'LG003', message = 'another process holds the lease of this binding',
             detail = json_build_object(

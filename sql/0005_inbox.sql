@@ -34,7 +34,7 @@ create table ledger.inbox (
     constraint inbox_closed_has_a_time check ((state = 'open') = (closed_at is null))
 );
 comment on table ledger.inbox is
-    'Orders for the writer of a binding. position is the head when the order came; a commit has its plan.committed there.';
+    'Orders for the writer of a binding. position: the head when the order came, for a commit its plan.committed.';
 create unique index inbox_one_commit_of_a_run on ledger.inbox (binding_id, run_id) where kind = 'commit';
 create unique index inbox_one_open_order_of_a_kind on ledger.inbox (binding_id, run_id, kind) where state = 'open';
 create index inbox_open on ledger.inbox (binding_id, inbox_id) where state = 'open';
@@ -76,15 +76,16 @@ create trigger refuse_truncate before truncate on ledger.inbox
 alter table ledger.inbox enable always trigger refuse_row_change;
 alter table ledger.inbox enable always trigger refuse_truncate;
 
--- The last event that started, resumed or ended a run; NULL where there is none.
+-- The last event that started, resumed or ended a run; NULL where there is none. A range instead of "=" makes the order
+-- one that only the index of these events has: another would be read from the end of the log back to this run.
 create function ledger.run_mark(p_binding_id bigint, p_run_id text) returns text
 language sql stable
 begin atomic
     select e.kind from ledger.event e
-    where e.binding_id = p_binding_id and e.run_id = p_run_id
+    where e.binding_id = p_binding_id and e.run_id between p_run_id and p_run_id
       and e.kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
                      'run.failed', 'run.interrupted')
-    order by e.position desc limit 1;
+    order by e.run_id desc, e.position desc limit 1;
 end;
 
 create function ledger.insert_order(

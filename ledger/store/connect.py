@@ -90,6 +90,8 @@ def server_settings(application_name: str, limits: Limits) -> dict[str, str]:
         # Every query of ours is a look-up in an index. A young database has no statistics, and a scan that was cheap
         # while it was empty would be kept as long as the prepared statement lives.
         "enable_seqscan": "off",
+        # A plan that cannot do without a scan then looks so dear that it would be compiled, for 200 ms, before it runs.
+        "jit": "off",
         "statement_timeout": _milliseconds(limits.statement),
         "lock_timeout": _milliseconds(limits.lock),
         "idle_in_transaction_session_timeout": _milliseconds(limits.idle_in_transaction),

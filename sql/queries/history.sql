@@ -1,6 +1,8 @@
--- Who wrote which object. The shape of these queries is fixed on purpose: each "lateral (... offset 0)" or "limit 1" is
--- one look-up in one index, whatever the planner believes. A young database has no statistics, and with the same joins
--- written flat the planner then read all events of a run for each line: minutes instead of milliseconds.
+-- Who wrote which object. The shape of these queries is fixed on purpose: each lateral part is one look-up in one
+-- index, whatever the planner believes. Where a table is young its statistics are missing or those of an empty table,
+-- every index looks alike, and flat joins read all events of a run for each line: minutes instead of milliseconds. So
+-- an order is asked for that only the right index has, and a value that is looked up is written as a range, because an
+-- order by something that is equal to a value would be no order.
 
 -- name: foreign_writes
 -- Which of these objects ($4) other sources than $2 wrote on binding $1 after position $3.
@@ -9,8 +11,9 @@ with foreign_run as materialized (
     from ledger.inbox i
     cross join lateral (
         select e.position from ledger.event e
-        where e.binding_id = $1 and e.run_id = i.run_id and e.kind = 'operation.applied' and e.position > $3
-        order by e.position desc limit 1
+        where e.binding_id = $1 and e.run_id between i.run_id and i.run_id and e.kind = 'operation.applied'
+          and e.position > $3
+        order by e.run_id desc, e.position desc limit 1
     ) last
     where i.binding_id = $1 and i.kind = 'commit' and i.source <> $2
 )
@@ -19,14 +22,16 @@ from foreign_run r
 cross join unnest($4::bytea[]) k (object_key)
 cross join lateral (
     select o.operation_id, o.line from ledger.plan_operation o
-    where o.object_key = k.object_key and o.plan_checksum = r.plan_checksum offset 0
+    where (o.object_key, o.plan_checksum) >= (k.object_key, r.plan_checksum)
+      and (o.object_key, o.plan_checksum) <= (k.object_key, r.plan_checksum) offset 0
 ) o
 cross join lateral (
-    select e.position, e.kind from ledger.event e
-    where e.binding_id = $1 and e.run_id = r.run_id and e.operation_id = o.operation_id
-      and e.kind in ('operation.applied', 'operation.skipped') offset 0
+    select e.position, e.kind, e.operation_id from ledger.event e
+    where e.binding_id = $1 and e.run_id between r.run_id and r.run_id and e.operation_id >= o.operation_id
+      and e.kind in ('operation.applied', 'operation.skipped')
+    order by e.run_id, e.operation_id limit 1
 ) e
-where e.kind = 'operation.applied' and e.position > $3
+where e.operation_id = o.operation_id and e.kind = 'operation.applied' and e.position > $3
 order by e.position;
 
 -- name: last_writers
@@ -42,11 +47,12 @@ cross join lateral (
     where i.plan_checksum = o.plan_checksum and i.kind = 'commit' and i.binding_id = $1 offset 0
 ) i
 cross join lateral (
-    select e.position, e.kind from ledger.event e
-    where e.binding_id = $1 and e.run_id = i.run_id and e.operation_id = o.operation_id
-      and e.kind in ('operation.applied', 'operation.skipped') offset 0
+    select e.position, e.kind, e.operation_id from ledger.event e
+    where e.binding_id = $1 and e.run_id between i.run_id and i.run_id and e.operation_id >= o.operation_id
+      and e.kind in ('operation.applied', 'operation.skipped')
+    order by e.run_id, e.operation_id limit 1
 ) e
-where e.kind = 'operation.applied'
+where e.operation_id = o.operation_id and e.kind = 'operation.applied'
 order by k.object_key, e.position desc;
 
 -- name: all_last_writers
@@ -55,7 +61,8 @@ select distinct on (o.object_key) o.object_key, i.source, i.run_id, e.position
 from ledger.inbox i
 cross join lateral (
     select e.position, e.ordinal from ledger.event e
-    where e.binding_id = $1 and e.run_id = i.run_id and e.kind = 'operation.applied' offset 0
+    where e.binding_id = $1 and e.run_id between i.run_id and i.run_id and e.kind = 'operation.applied'
+    order by e.run_id, e.position offset 0
 ) e
 cross join lateral (
     select o.object_key from ledger.plan_operation o
@@ -70,8 +77,9 @@ select last.position
 from ledger.inbox i
 cross join lateral (
     select e.position from ledger.event e
-    where e.binding_id = $1 and e.run_id = i.run_id and e.kind = 'operation.applied' and e.position > $4
-    order by e.position desc limit 1
+    where e.binding_id = $1 and e.run_id between i.run_id and i.run_id and e.kind = 'operation.applied'
+      and e.position > $4
+    order by e.run_id desc, e.position desc limit 1
 ) last
 where i.binding_id = $1 and i.kind = 'commit' and i.source = $2 and i.run_id <> $3
 order by last.position desc limit 1;
@@ -82,11 +90,11 @@ select a.manifest
 from ledger.inbox i
 cross join lateral (
     select e.position from ledger.event e
-    where e.binding_id = $1 and e.run_id = i.run_id
+    where e.binding_id = $1 and e.run_id between i.run_id and i.run_id
       and e.kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
                      'run.failed', 'run.interrupted')
       and e.kind = 'run.applied'
-    order by e.position desc limit 1
+    order by e.run_id desc, e.position desc limit 1
 ) last
 join ledger.artifact a on a.binding_id = $1 and a.run_id = i.run_id
 where i.binding_id = $1 and i.kind = 'commit' and i.source = $2

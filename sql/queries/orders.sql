@@ -28,15 +28,15 @@ select body from ledger.inbox where binding_id = $1 and run_id = $2 and kind = '
 -- name: run_marks
 -- Everything about a run but its operations, in order.
 select kind, position from ledger.event
-where binding_id = $1 and run_id = $2
+where binding_id = $1 and run_id between $2 and $2
   and kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
                'run.failed', 'run.interrupted')
-order by position;
+order by run_id, position;
 
 -- name: run_outcomes
 -- For each operation of a run its last outcome.
 select distinct on (operation_id) operation_id, kind, ordinal, attempt, position
 from ledger.event
-where binding_id = $1 and run_id = $2
+where binding_id = $1 and run_id between $2 and $2
   and kind in ('operation.applied', 'operation.skipped', 'operation.failed', 'operation.unknown')
 order by operation_id, attempt desc;

@@ -124,6 +124,34 @@ async def test_g08_a_sealed_plan_takes_no_more_lines(ledger: Ledger, ledger_dsns
             assert refused.value.sqlstate == "LG021"
 
 
+@pytest.mark.rules("G8")
+async def test_g08_sealing_counts_and_hashes_lines_and_coverage(ledger_dsns: dict[str, str]) -> None:
+    plan = TinyPlan.of(["a"])
+    digest = hashlib.sha256(b"{}\n").digest()
+    async with connection_to(ledger_dsns["writer"]) as connection:
+        for count, coverage_count, coverage_digest in ((2, 1, digest), (1, 2, digest), (1, 1, bytes(32))):
+            with pytest.raises(asyncpg.PostgresError) as refused:
+                async with connection.transaction():
+                    checksum = bytes.fromhex(plan.checksum)
+                    await connection.execute(
+                        "select ledger.open_plan_v1($1, $2, $3, $4, $5)",
+                        checksum,
+                        plan.body.decode(),
+                        count,
+                        coverage_count,
+                        coverage_digest,
+                    )
+                    await connection.execute(
+                        "select ledger.add_plan_lines_v1($1, 0, $2, $3)",
+                        checksum,
+                        [plan.lines[0].decode()],
+                        [plan.object_keys[0]],
+                    )
+                    await connection.execute("select ledger.add_plan_coverage_v1($1, 0, $2)", checksum, ["{}\n"])
+                    await connection.execute("select ledger.seal_plan_v1($1)", checksum)
+            assert refused.value.sqlstate == "LG019"
+
+
 async def test_one_key_for_each_line(ledger: Ledger) -> None:
     plan = TinyPlan.of(["a", "b"])
     with pytest.raises(InvalidCallError):
