@@ -15,7 +15,7 @@ from consumers.errors import OverlappingCreateError, OverlapRefusedError
 from consumers.ports import LedgerPort
 from ledger.errors import ApplyLedgerError
 from ledger.events import Overlap
-from ledger.plan.canonical import object_key
+from ledger.plan.canonical import object_key, same_bytes
 from ledger.plan.model import PlannedOperation
 from ledger.schema import DestinationSchema
 from ledger.store.records import ForeignWrite
@@ -53,14 +53,15 @@ async def find_overlaps(
 
 def _overlap(operation: PlannedOperation, write: ForeignWrite) -> ForeignOverlap:
     foreign: Mapping[str, Any] = json.loads(write.line)
-    ours = _fields(operation.record()) - operation.identity.keys()
+    ours, theirs = _values(operation.record()), _values(foreign)
+    both = (ours.keys() & theirs.keys()) - operation.identity.keys()
     return ForeignOverlap(
         operation=operation,
         overlap=Overlap(
             kind=operation.kind,
             identity=operation.identity,
             operation_id=operation.operation_id,
-            fields=sorted(ours & _fields(foreign)),
+            fields=sorted(name for name in both if not same_bytes(ours[name], theirs[name])),
             source=write.source,
             run_id=write.run_id,
             position=write.position,
@@ -69,9 +70,9 @@ def _overlap(operation: PlannedOperation, write: ForeignWrite) -> ForeignOverlap
     )
 
 
-def _fields(record: Mapping[str, Any]) -> set[str]:
+def _values(record: Mapping[str, Any]) -> dict[str, Any]:
     references = record.get("relationships") or ()
-    return {*(record.get("payload") or {}), *(reference["field"] for reference in references)}
+    return {**(record.get("payload") or {}), **{reference["field"]: reference for reference in references}}
 
 
 def overlap_refusals(
@@ -103,7 +104,7 @@ def _overlapping_create(overlap: Overlap) -> OverlappingCreateError:
 
 
 def _refused_overlap(overlap: Overlap) -> OverlapRefusedError:
-    fields = ", ".join(overlap.fields) or "no field that both set"
+    fields = ", ".join(overlap.fields) or "no field differs"
     return OverlapRefusedError(
         checked=f"operation {overlap.operation_id} on {overlap.kind} {overlap.identity}",
         expected="no write of another source to this object since the plan was made (policy on_overlap: refuse)",

@@ -66,7 +66,7 @@ class PlanRefused(Body):
 
 
 class Overlap(BaseModel):
-    """One object that another source wrote since this plan was made, and the fields both touch."""
+    """One object that another source wrote since this plan was made, and the fields to which both give other values."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

@@ -87,7 +87,7 @@ def commit(
     _write_record(record, output, stream="commit")
     if output is OutputForm.TABLE:
         again = "committed" if receipt.first else "had been committed before; nothing changed"
-        people.print(f"run {order.run_id} {again} (ledger position {receipt.position})", markup=False)
+        people.print(f"run {order.run_id} {again} (ledger position {receipt.position})")
     next_command(
         f"apply-ledger apply {run} --expected-checksum {order.plan_checksum}   (or let `apply-ledger work` take it)"
     )
@@ -157,7 +157,7 @@ def resume(
 
     result = run_async(work())
     if result is None:
-        people.print(f"run {run_id} is ordered to go on", markup=False)
+        people.print(f"run {run_id} is ordered to go on")
         next_command(f"apply-ledger runs show {run_id}")
         return ExitCode.DONE
     return _report(result, run, output)
@@ -174,7 +174,7 @@ def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", ac
             await ledger.submit_stop(row.id, run_id=run_id, by=actor or _this_user(), reason=reason)
 
     run_async(work())
-    people.print(f"run {run_id} is ordered to stop after the operation in flight", markup=False)
+    people.print(f"run {run_id} is ordered to stop after the operation in flight")
     next_command(f"apply-ledger runs show {run_id}")
     return ExitCode.DONE
 

@@ -28,13 +28,13 @@ class OutputForm(StrEnum):
     NDJSON = "ndjson"
 
 
-people = Console(stderr=True, highlight=False)
+people = Console(stderr=True, highlight=False, markup=False)
 """For people: progress, hints, refusals. Rich honours NO_COLOR by itself."""
 
 
 def data_console() -> Console:
     """For tables on stdout; as wide as the terminal, and never broken for a pipe or a file."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=PIPE_WIDTH)
+    return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def write_document(document: Mapping[str, Any] | Sequence[Any]) -> None:

@@ -71,7 +71,7 @@ def plan(
     path = config_file or find_configuration(directory, name or "")
     loaded = load_configuration(path, source_settings=_source_settings(source_setting or []))
     for warning in loaded.warnings:
-        people.print(f"warning: {warning}", style="yellow", markup=False)
+        people.print(f"warning: {warning}", style="yellow")
     settings = settings_of(context)
     options = {
         "continue_on_error": continue_on_error,
@@ -172,7 +172,7 @@ def _saved(run_dir: Path) -> SavedPlan:
 def _show_planned(settings: Settings, planned: PlannedRun, saved: SavedPlan, output: OutputForm) -> None:
     run = f"{planned.run_dir.parent.name}/{planned.run_id}"
     for warning in planned.warnings:
-        people.print(f"warning: {warning}", style="yellow", markup=False)
+        people.print(f"warning: {warning}", style="yellow")
     if output is OutputForm.TABLE:
         from ledger.plan.review import render_review
 

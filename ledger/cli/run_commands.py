@@ -52,7 +52,7 @@ def list_runs(
     several = len({row["destination"] for row in shown}) > 1
     columns = COLUMNS if several else tuple(column for column in COLUMNS if column != "destination")
     if shown and not several and output is OutputForm.TABLE:
-        people.print(f"destination {shown[0]['destination']}", markup=False)
+        people.print(f"destination {shown[0]['destination']}")
     write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows))
     if not rows:
         people.print("nothing was committed to this ledger yet")
@@ -71,7 +71,7 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = Ou
     else:
         print_run(result.document)
         for finding in result.findings:
-            people.print(str(finding), style="red", markup=False)
+            people.print(str(finding), style="red")
     return ExitCode.DONE
 
 

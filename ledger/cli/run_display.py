@@ -56,7 +56,7 @@ def _print_overlaps(document: Mapping[str, Any]) -> None:
     console = data_console()
     console.print(Text(f"  overwrites what other sources wrote since: {total:,} objects", style="yellow"))
     for overlap in overlaps[:OVERLAP_LIMIT]:
-        fields = ", ".join(overlap["fields"]) or "no common field"
+        fields = ", ".join(overlap["fields"]) or "no field differs"
         what = object_text(overlap["kind"], overlap["identity"])
         console.print(
             Text(f"    {what}: {fields}  ({overlap['source']}, position {overlap['position']})"), soft_wrap=True

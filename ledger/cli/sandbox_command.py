@@ -36,7 +36,7 @@ def sandbox(
         if output is not OutputForm.TABLE:
             write_record_line({"url": url, "pid": os.getpid()})
             sys.stdout.flush()
-        people.print(f"sandbox Infrahub at {url}; everything is gone when it stops", markup=False)
+        people.print(f"sandbox Infrahub at {url}; everything is gone when it stops")
         if not given:
             # a token of a throw-away server on this machine, made a moment ago: showing it is how one gets in
             next_command(f"export INFRAHUB_ADDRESS={url} INFRAHUB_API_TOKEN={token}")

@@ -45,7 +45,7 @@ def down(context: typer.Context) -> int:
     server = embedded(settings)
     folder = server.status().folder
     stopped = run_async(server.stop())
-    people.print(f"the embedded database in {folder} " + ("is stopped" if stopped else "was not running"), markup=False)
+    people.print(f"the embedded database in {folder} " + ("is stopped" if stopped else "was not running"))
     return ExitCode.DONE
 
 
@@ -61,7 +61,7 @@ def migrate(
             state = (
                 f"runs as process {found.pid}" if found.pid else "is stopped" if found.exists else "does not exist yet"
             )
-            people.print(f"the embedded database in {found.folder} {state}", markup=False)
+            people.print(f"the embedded database in {found.folder} {state}")
             return ExitCode.DONE
         run_async(ledger_dsns(settings))
         people.print("the embedded database is up to date")
@@ -81,7 +81,7 @@ async def _migrate(settings: Settings) -> int:
         )
     applied = await migrate_database(settings.admin_dsn.get_secret_value())
     for name in applied:
-        people.print(f"applied {name}", markup=False)
+        people.print(f"applied {name}")
     people.print("the database is up to date" if applied else "the database was up to date already")
     next_command("grant ledger_writer and ledger_projector to the login role of APPLY_LEDGER_DSN")
     return ExitCode.DONE
@@ -104,7 +104,7 @@ async def _work(settings: Settings) -> int:
         loop.add_signal_handler(number, stop.set)
     writers = [new_writer(settings, dsns, destination.binding, None) for destination in settings.destination]
     for destination in settings.destination:
-        people.print(f"serving {destination.binding}", markup=False)
+        people.print(f"serving {destination.binding}")
     await Worker(writers).run_until(stop)
     people.print("stopped; open runs are left for the next writer")
     return ExitCode.DONE

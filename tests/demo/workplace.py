@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 INVENTORY, TWO_SOURCES = "inventory", "two-sources"
 PROGRAM = (sys.executable, "-m", "ledger.cli.main")
 CREATE_BRANCH = "mutation($name: String!) { BranchCreate(data: {name: $name}) { ok } }"
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 160)
 
 
 class DemoFailed(Exception):
@@ -45,10 +46,10 @@ class Workplace:
             console.print(
                 Text("$ apply-ledger " + shlex.join(map(_short, arguments)), style="bold cyan"), soft_wrap=True
             )
-        command = [sys.executable, "-m", "ledger.cli.main", *arguments, "--output", "json"]
-        done = subprocess.run(
-            command, env=self.environment, stdout=subprocess.PIPE, check=False, stdin=subprocess.DEVNULL
-        )
+        began = time.monotonic()
+        done = self._call(*arguments, "--output", "json", stdout=subprocess.PIPE)
+        if not quiet:
+            console.print(f"  took {time.monotonic() - began:.1f} s", style="dim")
         if done.returncode != expect:
             raise DemoFailed(f"{shlex.join(arguments)}: exit code {done.returncode}, expected {expect}")
         return json.loads(done.stdout) if expect == 0 else None
@@ -56,14 +57,14 @@ class Workplace:
     def show(self, *arguments: str) -> None:
         """Call the program and let a person see what it prints."""
         console.print(Text("$ apply-ledger " + shlex.join(map(_short, arguments)), style="bold cyan"), soft_wrap=True)
-        done = subprocess.run(
-            [sys.executable, "-m", "ledger.cli.main", *arguments],
-            env=self.environment,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+        done = self._call(*arguments, stdout=None)
         if done.returncode != 0:
             raise DemoFailed(f"{shlex.join(arguments)}: exit code {done.returncode}")
+
+    def _call(self, *arguments: str, stdout: int | None) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*PROGRAM, *arguments], env=self.environment, check=False, stdin=subprocess.DEVNULL, stdout=stdout
+        )
 
 
 def _short(argument: str) -> str:
@@ -117,18 +118,7 @@ def _program(environment: dict[str, str], *arguments: str) -> None:
 @contextmanager
 def _sandbox(environment: dict[str, str]) -> Iterator[str]:
     schema = str(DATA / "schema-api.json")
-    command = [
-        sys.executable,
-        "-m",
-        "ledger.cli.main",
-        "sandbox",
-        "--schema",
-        schema,
-        "--port",
-        "0",
-        "--output",
-        "ndjson",
-    ]
+    command = [*PROGRAM, "sandbox", "--schema", schema, "--port", "0", "--output", "ndjson"]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:

@@ -176,8 +176,10 @@ async def test_an_append_looks_its_ids_up_however_long_the_log_is(
     history: History, ledger: Ledger, writer: WriterStore, lease: Lease, admin: Any, analysed: bool
 ) -> None:
     plan = TinyPlan.of([f"name {n}" for n in range(3_000)])
-    if analysed:
-        await admin.execute("vacuum analyze")
+    for n in range(12):  # a plan is kept for the session after a few calls, made for the table of that moment
+        await writer.append(lease, [applied_operation(lease, plan.operation_ids[n], n, run_id="small")])
+        if analysed:
+            await admin.execute("vacuum analyze ledger.event")
     await history.run("run", "source", plan)
 
     async def counted() -> Any:
@@ -189,7 +191,7 @@ async def test_an_append_looks_its_ids_up_however_long_the_log_is(
 
     async def all_counted() -> bool:
         counts: int = (await counted())["n_tup_ins"]
-        return counts == 1 + 1 + 3_000 + 1 + 20
+        return counts == 1 + 12 + 1 + 3_000 + 1 + 20
 
     for n in range(20):
         await writer.append(lease, [applied_operation(lease, plan.operation_ids[n], n, run_id="another")])
@@ -197,4 +199,4 @@ async def test_an_append_looks_its_ids_up_however_long_the_log_is(
     await ledger.close()
     await until(all_counted)
     # For each id at most the entry that follows its place in the index.
-    assert (await counted())["rows_read"] < 2 * 3_024
+    assert (await counted())["rows_read"] < 2 * 3_035

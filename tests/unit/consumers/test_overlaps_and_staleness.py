@@ -48,6 +48,14 @@ async def test_a_run_says_which_objects_and_fields_of_another_source_it_overwrit
     }
 
 
+async def test_a_field_to_which_both_give_the_same_value_is_not_overwritten(bench: Bench) -> None:
+    bench.ledger.foreign = [_written_by_another(tag("shared", description="same"))]
+    bench.commit([tag("shared", description="same")])
+    assert (await bench.drain()).ending == "run.applied"
+    (overlap,) = bench.ledger.body("run.started")["overlaps"]
+    assert (overlap["identity"], overlap["fields"]) == ({"name": "shared"}, [])
+
+
 async def test_what_was_written_before_the_plan_was_made_is_no_overlap(bench: Bench) -> None:
     bench.ledger.foreign = [_written_by_another(tag("shared"), position=7)]
     bench.commit([tag("shared")], commit={"ledger_position": 7})
