@@ -151,6 +151,7 @@ def new_writer(settings: Settings, dsns: Dsns, binding: DestinationBinding, repo
         binding,
         InfrahubOpener(lambda asked: infrahub_settings(settings, settings.declared(asked))),
         WriterSettings(artifact_root=settings.cache_dir, **settings.writer.model_dump()),
+        aliases=settings.declared(binding).other_names,
         observe=shown,
     )
 

@@ -199,7 +199,8 @@ async def _commit(
         expected_checksum=_reviewed(expected_checksum),
         configuration=config_file,
     )
-    settings.declared(order.binding)
+    # The ledger keeps a destination under one name: two would have two writers (G2).
+    order = order.model_copy(update={"binding": settings.declared(order.binding).binding})
     async with open_ledger(settings) as ledger:
         receipt = await ledger.submit_commit(await ledger.register_binding(order.binding), order)
     return order, receipt

@@ -16,7 +16,8 @@ from ledger.errors import ApplyLedgerError
 
 STREAM_VERSION = 1
 PIPE_WIDTH = 250
-UNBROKEN = frozenset({"run", "run_id", "position", "state"})
+UNBROKEN = frozenset({"run", "run_id", "operation_id", "kind", "position", "state"})
+HEADINGS = {"writer_epoch": "epoch", "operation_id": "operation", "run_id": "run", "recorded_at": "recorded"}
 """Columns that are copied or read at a glance: never folded, whatever the width."""
 
 
@@ -85,7 +86,10 @@ def write_rows(
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
             table.add_column(
-                column.replace("_", " "), overflow="fold", justify=_justify(rows, column), no_wrap=column in UNBROKEN
+                HEADINGS.get(column, column.replace("_", " ")),
+                overflow="fold",
+                justify=_justify(rows, column),
+                no_wrap=column in UNBROKEN,
             )
         for row in rows:
             table.add_row(*(Text(_cell(row.get(column))) for column in columns))

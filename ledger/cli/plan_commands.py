@@ -208,7 +208,7 @@ async def _what_the_ledger_says(settings: Settings, saved: SavedPlan) -> tuple[d
     from producers.run_directory import read_run_record
 
     async with open_ledger(settings) as ledger:
-        row = await ledger.binding(binding)
+        row = await ledger.binding(settings.recorded_as(binding))
         if row is None:
             return {}, []
         writers = await ledger.last_writers(row.id, None)

@@ -97,7 +97,7 @@ async def _overviews(settings: Settings) -> list[dict[str, Any]]:
                         "skipped": overview.skipped,
                         "failed": overview.failed,
                         "unknown": overview.unknown,
-                        "committed_at": commitment.committed_at[:19] if commitment else None,
+                        "committed_at": commitment.committed_at[:16].replace("T", " ") if commitment else None,
                         "position": overview.run.first_position,
                     }
                 )

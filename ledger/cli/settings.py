@@ -54,10 +54,14 @@ class DestinationSettings(BaseModel):
         """The normalised binding that this destination stands for."""
         return DestinationBinding(url=self.url, branch=self.branch).normalised()
 
+    @property
+    def other_names(self) -> tuple[DestinationBinding, ...]:
+        """The normalised bindings under which a plan may name this destination as well."""
+        return tuple(DestinationBinding(url=url, branch=self.branch).normalised() for url in self.aliases)
+
     def names(self, binding: DestinationBinding) -> bool:
         """Whether ``binding`` is this destination under its url or one of its aliases."""
-        spellings = (self.url, *self.aliases)
-        return any(DestinationBinding(url=url, branch=self.branch).same_as(binding) for url in spellings)
+        return binding.normalised() in (self.binding, *self.other_names)
 
     def token(self, environ: Mapping[str, str]) -> SecretStr:
         """The API token, from the named file or variable.
@@ -103,6 +107,25 @@ class Settings(BaseSettings):
     )
     writer: WriterTimes = WriterTimes()
     destination: tuple[DestinationSettings, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_declaration_of_each(self) -> Self:
+        """Two declarations of one server and branch would be two bindings, and two bindings have two writers (G2)."""
+        seen: set[DestinationBinding] = set()
+        for destination in self.destination:
+            names = {destination.binding, *destination.other_names}
+            if twice := names & seen:
+                raise ValueError(f"{min(map(str, twice))} is declared twice, as url or alias; declare it once")
+            seen |= names
+        return self
+
+    def recorded_as(self, binding: DestinationBinding) -> DestinationBinding:
+        """The one binding under which the ledger keeps a destination, whichever of its declared names is given.
+
+        A binding that is not declared here stands for itself.
+        """
+        found = (destination.binding for destination in self.destination if destination.names(binding))
+        return next(found, binding.normalised())
 
     def declared(self, binding: DestinationBinding) -> DestinationSettings:
         """The declared destination that ``binding`` names.
