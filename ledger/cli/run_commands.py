@@ -51,6 +51,8 @@ def list_runs(
     shown = rows[:limit]
     several = len({row["destination"] for row in shown}) > 1
     columns = COLUMNS if several else tuple(column for column in COLUMNS if column != "destination")
+    if output is OutputForm.TABLE:
+        shown = [{**row, "committed_at": (row["committed_at"] or "")[:16].replace("T", " ")} for row in shown]
     if shown and not several and output is OutputForm.TABLE:
         people.print(f"destination {shown[0]['destination']}")
     write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows))
@@ -97,7 +99,7 @@ async def _overviews(settings: Settings) -> list[dict[str, Any]]:
                         "skipped": overview.skipped,
                         "failed": overview.failed,
                         "unknown": overview.unknown,
-                        "committed_at": commitment.committed_at[:16].replace("T", " ") if commitment else None,
+                        "committed_at": commitment.committed_at if commitment else None,
                         "position": overview.run.first_position,
                     }
                 )
