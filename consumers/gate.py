@@ -88,7 +88,10 @@ def _locate(root: Path, artifact: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """The checks for one run. ``policy`` is the commit's, or that of the order to resume."""
+    """The checks for one run. ``policy`` is the commit's, or that of the order to resume.
+
+    ``aliases`` are declared as other names of the destination that ``binding`` names.
+    """
 
     ledger: LedgerPort
     binding_id: int
@@ -96,6 +99,7 @@ class Gate:
     commit: PlanCommit
     policy: Policy
     history: RunHistory
+    aliases: tuple[DestinationBinding, ...] = ()
 
     async def admit(self, raw: RawPlanArtifact, opened: OpenDestination) -> AdmittedPlan:
         """Run all checks on bytes that were read.
@@ -199,7 +203,9 @@ class Gate:
     def _binding_refusals(self, manifest: PlanManifest) -> list[ApplyLedgerError]:
         """The plan's destination against the writer's, in normal form; an old plan that names none passes (A65)."""
         planned = manifest.destination_binding
-        if planned is None or planned.same_as(self.binding) or self.policy.allow_destination_change:
+        if planned is None or self.policy.allow_destination_change:
+            return []
+        if any(planned.same_as(name) for name in (self.binding, *self.aliases)):
             return []
         return [
             DestinationBindingMismatchError(

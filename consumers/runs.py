@@ -77,6 +77,7 @@ class RunWorker:
     binding: DestinationBinding
     opener: DestinationOpener
     settings: WriterSettings
+    aliases: tuple[DestinationBinding, ...] = ()
     pause: PauseHook = field(default_factory=NoPause)
     observe: WriterObserver = unobserved
     clock: Clock = suspend_clock
@@ -202,6 +203,7 @@ class _OneRun:
             commit=self._commit,
             policy=policy,
             history=self._history,
+            aliases=self._worker.aliases,
         )
         return await gate.admit(raw, opened)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import structlog
@@ -56,6 +56,7 @@ class BindingWriter:
         opener: DestinationOpener,
         settings: WriterSettings,
         *,
+        aliases: Sequence[DestinationBinding] = (),
         connect: StoreConnector | None = None,
         pause: PauseHook | None = None,
         observe: WriterObserver = unobserved,
@@ -68,6 +69,7 @@ class BindingWriter:
             binding: the destination; normalised here.
             opener: opens the destination for one run.
             settings: times and limits; ``request_timeout`` must be what ``opener`` gives its requests at most.
+            aliases: other names of the destination, under which a plan may have been made.
             connect: opens the ledger; by default PostgreSQL at ``dsn``.
             pause: for fault tests.
             observe: told about each step, for showing it.
@@ -77,6 +79,7 @@ class BindingWriter:
         self._binding = binding.normalised()
         self._opener = opener
         self._settings = settings
+        self._aliases = tuple(aliases)
         self._connect = connect or postgres_connector(settings)
         self._pause = pause or NoPause()
         self._observe = observe
@@ -178,6 +181,7 @@ class BindingWriter:
                     binding=self._binding,
                     opener=self._opener,
                     settings=self._settings,
+                    aliases=self._aliases,
                     pause=self._pause,
                     observe=self._observe,
                     clock=self._clock,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ledger.cli.applying import RunResult, carry_out, finish_artifact, show_result
+from ledger.cli.destinations import binding_to_write
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.run_lookup import binding_of_run, find_run_directory, run_id_of
@@ -147,6 +148,7 @@ def resume(
     async def work() -> RunResult | None:
         async with open_ledger(settings) as ledger:
             row = await binding_of_run(ledger, run_id)
+            await binding_to_write(settings, ledger, row.binding)
             await ledger.submit_resume(row.id, run_id=run_id, by=by, reason=reason, policy=policy)
         if not wait:
             return None
@@ -199,9 +201,8 @@ async def _commit(
         expected_checksum=_reviewed(expected_checksum),
         configuration=config_file,
     )
-    # The ledger keeps a destination under one name: two would have two writers (G2).
-    order = order.model_copy(update={"binding": settings.declared(order.binding).binding})
     async with open_ledger(settings) as ledger:
+        order = order.model_copy(update={"binding": await binding_to_write(settings, ledger, order.binding)})
         receipt = await ledger.submit_commit(await ledger.register_binding(order.binding), order)
     return order, receipt
 

@@ -13,6 +13,7 @@ from consumers.progress import WriterProgress
 from consumers.runs import RunOutcome
 from consumers.settings import WriterSettings
 from consumers.writer import BindingWriter
+from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
 from ledger.plan.model import PlannedOperation
 from tests.support.committed_plans import BINDING, commit_of, in_order, save
@@ -48,6 +49,7 @@ class Bench:
     destination: ScriptedDestination = field(default_factory=ScriptedDestination)
     pauses: Pauses = field(default_factory=Pauses)
     changes: dict[str, Any] = field(default_factory=dict)
+    aliases: list[DestinationBinding] = field(default_factory=list)
     shown: list[WriterProgress] = field(default_factory=list)
 
     def commit(
@@ -92,6 +94,7 @@ class Bench:
             BINDING,
             self.destination,
             self.settings,
+            aliases=self.aliases,
             connect=self.ledger,
             pause=self.pauses,
             observe=self._observe,

@@ -1,0 +1,52 @@
+"""Declared destinations: each has one name in the ledger, whatever else it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ledger.binding import DestinationBinding
+from ledger.cli.settings import Settings, load_settings
+from ledger.errors import ConfigurationError
+
+ONE = DestinationBinding(url="http://one.example:8000", branch="main")
+
+
+def _settings(tmp_path: Path, *destinations: str) -> Settings:
+    path = tmp_path / "apply-ledger.toml"
+    path.write_text("".join(f"[[destination]]\n{text}\n" for text in destinations), encoding="utf-8")
+    return load_settings(config=path)
+
+
+@pytest.mark.rules("G2")
+@pytest.mark.parametrize("spelling", ["http://one.example:8000", "HTTP://Proxy.example/", "http://10.0.0.5:8000"])
+def test_g02_a_destination_is_recorded_under_its_url_whatever_its_name(tmp_path: Path, spelling: str) -> None:
+    settings = _settings(
+        tmp_path, 'url = "http://one.example:8000/"\naliases = ["http://proxy.example", "http://10.0.0.5:8000"]'
+    )
+    assert settings.recorded_as(DestinationBinding(url=spelling, branch="main")) == ONE
+    assert settings.declared(DestinationBinding(url=spelling, branch="main")).binding == ONE
+
+
+def test_what_is_not_declared_stands_for_itself(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, 'url = "http://one.example:8000"\naliases = ["http://proxy.example"]')
+    other = DestinationBinding(url="http://proxy.example/", branch="other")
+    assert settings.recorded_as(other) == other.normalised()
+
+
+@pytest.mark.rules("G2")
+@pytest.mark.parametrize(
+    "second",
+    [
+        'url = "http://one.example:8000/"',
+        'url = "http://two.example"\naliases = ["http://one.example:8000"]',
+        'url = "http://10.0.0.5:8000"',
+        'url = "http://two.example"\naliases = ["http://10.0.0.5:8000/"]',
+    ],
+)
+def test_g02_two_declarations_of_one_destination_are_refused(tmp_path: Path, second: str) -> None:
+    first = 'url = "http://one.example:8000"\naliases = ["http://10.0.0.5:8000"]'
+    with pytest.raises(ConfigurationError, match="declared twice"):
+        _settings(tmp_path, first, second)
+    assert len(_settings(tmp_path, first, f'{second}\nbranch = "other"').destination) == 2
