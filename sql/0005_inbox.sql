@@ -88,6 +88,17 @@ begin atomic
     order by e.run_id desc, e.position desc limit 1;
 end;
 
+-- Whether a run is being carried out: it has not ended, or an order to carry it out is still open. The second is true
+-- of a run that its writer's death interrupted: it has an end, and the next writer goes on with it by itself.
+create function ledger.run_goes_on(p_binding_id bigint, p_run_id text) returns boolean
+language sql stable
+begin atomic
+    select coalesce(ledger.run_mark(p_binding_id, p_run_id) in ('plan.committed', 'run.started', 'run.resumed'), false)
+        or exists (select from ledger.inbox i
+                   where i.binding_id = p_binding_id and i.run_id = p_run_id and i.kind in ('commit', 'resume')
+                     and i.state = 'open');
+end;
+
 create function ledger.insert_order(
     p_binding ledger.binding, p_order_id uuid, p_kind text, p_run_id text, p_body text, p_position bigint,
     p_commit_id uuid, p_plan_checksum bytea, p_artifact_digest bytea, p_source text) returns void
@@ -108,8 +119,7 @@ returns void
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_is_open boolean := coalesce(ledger.run_mark(p_first.binding_id, p_first.run_id), '')
-        in ('plan.committed', 'run.started', 'run.resumed');
+    v_is_open boolean := ledger.run_goes_on(p_first.binding_id, p_first.run_id);
     v_free text[] := array['committed_at', 'actor', 'reason', 'traceparent', 'policy'];
     v_fields text[];
 begin
@@ -168,23 +178,19 @@ begin
 end
 $$;
 
--- resume goes for a run that ended and is not applied; stop for a run that is open or about to be resumed.
+-- resume goes for a run that ended, is not applied and that nobody goes on with; stop for one that somebody does.
 create function ledger.check_run_takes(p_binding_id bigint, p_kind text, p_run_id text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_mark text := ledger.run_mark(p_binding_id, p_run_id);
-    v_is_open boolean;
+    v_is_open boolean := ledger.run_goes_on(p_binding_id, p_run_id);
 begin
     if not exists (select from ledger.inbox i
                    where i.binding_id = p_binding_id and i.kind = 'commit' and i.run_id = p_run_id) then
         raise exception using errcode = 'LG015', message = 'no such run was committed on this binding',
             detail = json_build_object('run_id', p_run_id)::text;
     end if;
-    v_is_open := v_mark in ('plan.committed', 'run.started', 'run.resumed')
-        or (p_kind = 'stop' and exists (
-            select from ledger.inbox i where i.binding_id = p_binding_id and i.run_id = p_run_id
-                                         and i.kind = 'resume' and i.state = 'open'));
     if v_mark = 'run.applied' or (p_kind = 'stop' and not v_is_open) then
         raise exception using errcode = 'LG016', message = 'this run has ended',
             detail = json_build_object('run_id', p_run_id, 'state', v_mark, 'order', p_kind)::text;
@@ -216,6 +222,10 @@ begin
     first := not found;
     if first then
         perform ledger.check_run_takes(p_binding_id, p_kind, p_run_id);
+        -- A stop that came too late for the run's last end must not end what is ordered now.
+        update ledger.inbox i set state = 'done', closed_at = clock_timestamp()
+        where p_kind = 'resume' and i.binding_id = p_binding_id and i.run_id = p_run_id and i.kind = 'stop'
+          and i.state = 'open';
         perform ledger.insert_order(v_binding, p_order_id, p_kind, p_run_id, p_body, v_binding.head_position,
                                     null, null, null, null);
         select i.* into strict v_known from ledger.inbox i
@@ -232,7 +242,7 @@ begin
 end
 $$;
 
--- Only the writer closes an order. Again with the same state is harmless.
+-- Only the writer closes an order, but for a stop that a later resume overtakes. Again with the same state is harmless.
 create function ledger.close_order_locked(p_binding_id bigint, p_inbox_id bigint, p_state text) returns void
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$

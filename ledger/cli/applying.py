@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,15 +45,16 @@ class WaitTimeoutError(ApplyLedgerError):
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of a run, from its projection."""
+    """What became of a run, from its projection. ``goes_on``: an order to carry it out is still open."""
 
     document: dict[str, Any]
     findings: Sequence[Finding]
+    goes_on: bool = False
 
     @property
     def state(self) -> str:
-        """The run's last terminal event, or ``open``."""
-        return str(self.document["state"])
+        """The run's last terminal event, or ``open``: an end that somebody goes on from is none to report."""
+        return "open" if self.goes_on else str(self.document["state"])
 
     @property
     def exit_code(self) -> ExitCode:
@@ -97,10 +98,18 @@ async def carry_out(
             await _write_or_watch(
                 new_writer(settings, dsns, binding, report), ledger, binding, run_id, by, ends, report
             )
-        result = await run_result(dsns, ledger, binding, run_id)
+        goes_on = await _goes_on(ledger, binding, run_id)
+        result = replace(await run_result(dsns, ledger, binding, run_id), goes_on=goes_on)
     if timed_out.is_set() and result.state == "open":
         raise _waited_enough(run_id, wait_timeout)
     return result
+
+
+async def _goes_on(ledger: Ledger, binding: DestinationBinding, run_id: str) -> bool:
+    """Whether anything is ordered for a run: until then it is not over, whatever its last event is."""
+    row = await ledger.binding(binding)
+    orders = [] if row is None else await ledger.open_orders(row.id)
+    return any(order.run_id == run_id and order.kind != "stop" for order in orders)
 
 
 async def _write_or_watch(
@@ -126,10 +135,9 @@ async def _write_or_watch(
                 held = f"another writer serves {binding}: {exc.found}"
                 people.print(Text.assemble(("waiting: ", "yellow"), held), soft_wrap=True)
         row = await ledger.binding(binding)
-        facts = await ledger.run_state(row.id, run_id) if row is not None else None
-        if facts is None or (facts.terminal is not None and not facts.is_open):
+        if row is None or not await _goes_on(ledger, binding, run_id):
             return
-        report("applying", len(facts.outcomes), None)
+        report("applying", len((await ledger.run_state(row.id, run_id)).outcomes), None)
         await asyncio.sleep(WATCH_EVERY)
 
 

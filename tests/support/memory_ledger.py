@@ -87,7 +87,10 @@ class MemoryLedger:
         return self._order("commit", commit.run_id, commit.model_dump(mode="json"))
 
     def resume(self, run_id: str, policy: Policy | None = None, by: str = "ada", reason: str = "fixed") -> Order:
-        """As submit_resume, without its refusals."""
+        """As submit_resume, without its refusals: a stop that came too late does not end what is ordered now."""
+        for order in self.orders:
+            if (order.run_id, order.kind, order.state) == (run_id, "stop", "open"):
+                self._close(order.inbox_id, "done")
         body = {"by": by, "reason": reason, "policy": (policy or Policy()).model_dump()}
         return self._order("resume", run_id, body)
 

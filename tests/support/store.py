@@ -109,6 +109,14 @@ def run_stopped(lease: Lease, *, run_id: str = RUN, n: int = 0) -> NewEvent:
     return new_event("run.stopped", body, url=lease.url, branch=lease.branch, run_id=run_id, n=n)
 
 
+def run_interrupted(lease: Lease, *, run_id: str = RUN, n: int = 0) -> NewEvent:
+    """A run that ended in doubt about its first operation."""
+    body = RunEnded(
+        applied=0, skipped=0, not_attempted=2, failed_operation=op_id(0), failed_operation_wrote=None, last_ordinal=0
+    )
+    return new_event("run.interrupted", body, url=lease.url, branch=lease.branch, run_id=run_id, n=n)
+
+
 def run_applied(lease: Lease, *, run_id: str = RUN, n: int = 0) -> NewEvent:
     """A run applied to its end."""
     body = RunEnded(

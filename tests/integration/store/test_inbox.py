@@ -34,6 +34,7 @@ from tests.support.store import (
     chain_is_whole,
     make_commit,
     run_applied,
+    run_interrupted,
     run_resumed,
     run_started,
     run_stopped,
@@ -100,7 +101,7 @@ async def test_g01_a_run_committed_with_another_artifact_is_refused_even_when_it
         with pytest.raises(CommitConflictError) as refused:
             await ledger.submit_commit(binding_id, make_commit(artifact_digest="e" * 64))
         assert refused.value.facts["fields"] == ["artifact_digest"]
-        await writer.append(lease, [run_applied(lease)])
+        await writer.append(lease, [run_applied(lease)], close_orders=[(1, "done")])
     assert not (await ledger.submit_commit(binding_id, make_commit(config_version="later"))).first
 
 
@@ -119,7 +120,7 @@ async def test_another_policy_for_an_open_run_is_refused_and_for_an_ended_one_is
     await ledger.submit_commit(binding_id, make_commit())
     with pytest.raises(PolicyConflictError):
         await ledger.submit_commit(binding_id, make_commit(policy=OTHER_POLICY))
-    await writer.append(lease, [run_started(lease), run_stopped(lease)])
+    await writer.append(lease, [run_started(lease), run_stopped(lease)], close_orders=[(1, "done")])
     assert not (await ledger.submit_commit(binding_id, make_commit(policy=OTHER_POLICY))).first
     await writer.append(lease, [run_resumed(lease, n=1)])
     with pytest.raises(PolicyConflictError):
@@ -159,12 +160,12 @@ async def test_resume_takes_what_ended_and_is_not_applied(
     await ledger.submit_commit(binding_id, make_commit())
     with pytest.raises(RunStillOpenError):
         await resume()
-    await writer.append(lease, [run_started(lease), run_stopped(lease)])
+    await writer.append(lease, [run_started(lease), run_stopped(lease)], close_orders=[(1, "done")])
     assert await resume()
     assert not await resume()
     with pytest.raises(OrderConflictError):
         await resume(Policy())
-    _, order = await ledger.open_orders(binding_id)
+    (order,) = await ledger.open_orders(binding_id)
     assert (order.kind, order.body["policy"]["on_unknown"], order.position) == ("resume", "converge", 4)
     await writer.append(lease, [run_resumed(lease, n=1), run_applied(lease, n=1)], close_orders=[(2, "done")])
     with pytest.raises(RunFinishedError) as refused:
@@ -192,6 +193,35 @@ async def test_stop_takes_what_is_open_or_about_to_be_resumed(
         await stop()
     await ledger.submit_resume(binding_id, run_id=RUN, by="me", reason="go", policy=Policy())
     assert await stop()
+
+
+@pytest.mark.rules("G2")
+async def test_g02_a_run_that_its_writers_death_interrupted_is_still_being_carried_out(
+    ledger: Ledger, binding_id: int, writer: WriterStore, lease: Lease
+) -> None:
+    """Its order is open and the next writer goes on: a second order would repeat it, and a stop must reach it."""
+    await ledger.submit_commit(binding_id, make_commit())
+    await writer.append(lease, [run_started(lease), unknown(lease, 0), run_interrupted(lease)])
+    with pytest.raises(RunStillOpenError):
+        await ledger.submit_resume(binding_id, run_id=RUN, by="me", reason="", policy=Policy())
+    with pytest.raises(PolicyConflictError):
+        await ledger.submit_commit(binding_id, make_commit(policy=OTHER_POLICY))
+    assert (await ledger.submit_stop(binding_id, run_id=RUN, by="me", reason="enough")).first
+
+
+async def test_a_stop_that_came_too_late_does_not_stop_what_is_ordered_after_it(
+    ledger: Ledger, binding_id: int, writer: WriterStore, lease: Lease
+) -> None:
+    await ledger.submit_commit(binding_id, make_commit())
+    late = await ledger.submit_stop(binding_id, run_id=RUN, by="me", reason="too late")
+    await writer.append(lease, [run_started(lease), run_stopped(lease)], close_orders=[(1, "done")])
+    await ledger.submit_resume(binding_id, run_id=RUN, by="me", reason="go", policy=Policy())
+    assert await ledger.pending_stop(binding_id, RUN) is None
+    assert [order.kind for order in await ledger.open_orders(binding_id)] == ["resume"]
+    again = await ledger.submit_stop(binding_id, run_id=RUN, by="me", reason="now")
+    assert again.first
+    assert again.inbox_id > late.inbox_id
+    await writer.close_order(lease, late.inbox_id, "done")
 
 
 @pytest.mark.rules("G7")

@@ -1,0 +1,68 @@
+"""Waiting for a run that another process writes: it is over when nothing is ordered for it any more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from consumers.infrahub.sandbox.faults import FaultAnswer, FaultRule
+from ledger.binding import DestinationBinding
+from ledger.store.embedded import EmbeddedPostgres
+from ledger.store.ledger import Ledger
+from tests.support.command_line import CommandLine
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def service(cli: CommandLine) -> Iterator[subprocess.Popen[str]]:
+    """`work`, holding the lease of this test's destination."""
+    process = cli.start("work")
+    asyncio.run(_until_held(cli))
+    yield process
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+
+
+async def _until_held(cli: CommandLine) -> None:
+    dsns = await EmbeddedPostgres(cli.data_dir).ensure_running()
+    deadline = time.monotonic() + 60
+    async with await Ledger.open(dsns.reader) as ledger:
+        while time.monotonic() < deadline:
+            row = await ledger.binding(DestinationBinding(url=cli.sandbox.url, branch=cli.branch))
+            if row is not None and row.lease_owner is not None:
+                return
+    raise AssertionError("nobody took the lease")
+
+
+@pytest.mark.rules("G3")
+@pytest.mark.usefixtures("service")
+def test_g03_a_resume_waits_for_the_resumption_and_not_for_the_end_before_it(cli: CommandLine) -> None:
+    cli.source({"name": "a"}, {"name": "b"})
+    planned = cli.plan()
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, answer=FaultAnswer.DROP, write=True))
+    assert cli.apply(planned).returncode == 5
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, delay_before_write=1.0))
+    resumed = cli.run("resume", planned["run"], "--output", "json")
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["state"] == "applied"
+    assert "another writer serves" in resumed.stderr
+
+
+@pytest.mark.usefixtures("service")
+def test_8_a_resumption_that_goes_on_is_not_reported_by_the_end_before_it(cli: CommandLine) -> None:
+    cli.source({"name": "a"})
+    planned = cli.plan()
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, answer=FaultAnswer.DROP, write=True))
+    assert cli.apply(planned).returncode == 5
+    held = cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, hold="before-write"))
+    waited = cli.run("resume", planned["run"], "--wait-timeout", "1")
+    assert waited.returncode == 8, waited.stderr
+    held.release()
