@@ -38,7 +38,11 @@ class RunControl:
         poll_interval: float = 0.0,
         clock: Clock = suspend_clock,
     ) -> None:
-        """``leave`` ends the process's work and leaves the run open; ``interrupted`` stops the run as ``interrupt``."""
+        """``leave`` ends the process's work and leaves the run open.
+
+        ``interrupted`` stops the run as ``interrupt`` says; without an ``interrupt`` the run is somebody else's, and is
+        left open too.
+        """
         self._ledger = ledger
         self._binding_id = binding_id
         self._run_id = run_id
@@ -52,8 +56,9 @@ class RunControl:
 
     @property
     def must_leave(self) -> bool:
-        """Whether the process is told to end."""
-        return self._leave.is_set()
+        """Whether the process is told to end, or its command was interrupted in somebody else's run."""
+        interrupted = self._interrupted is not None and self._interrupted.is_set()
+        return self._leave.is_set() or (interrupted and self._interrupt is None)
 
     def look_ahead(self) -> None:
         """Begin to look for a stop order, where it is time to; the answer is read by :meth:`requested`."""

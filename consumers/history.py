@@ -29,6 +29,7 @@ class RunHistory:
     ``applied`` and ``skipped`` are the identifiers with a terminal success, in stored order. ``in_doubt`` are those
     with an attempt that may have written and no success since: a later refusal does not prove anything about it.
     ``refusal`` is what the last terminal event refused, where it is a refusal (as far as its body holds it).
+    ``ended_at`` is the ledger position of the last terminal event that was read; 0 without one.
     """
 
     run_id: str
@@ -44,6 +45,7 @@ class RunHistory:
     interrupted_by_crash: bool = False
     last_ordinal: int | None = None
     refusal: tuple[Finding, ...] = ()
+    ended_at: int = 0
 
     _done: set[str] = field(default_factory=set, repr=False)
 
@@ -62,6 +64,7 @@ class RunHistory:
             self.refusal = _findings(event) if event.kind == "plan.refused" else ()
             self.episodes += 1
             self.open = False
+            self.ended_at = event.position if isinstance(event, StoredEvent) else self.ended_at
 
     def _take_outcome(self, event: StoredEvent | NewEvent, operation_id: str) -> None:
         self.last_ordinal = event.ordinal

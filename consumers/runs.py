@@ -10,7 +10,7 @@ from typing import Literal
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
 
-from consumers.apply import Ending, RunApplication
+from consumers.apply import BY_WRITER, Ending, RunApplication
 from consumers.control import RunControl
 from consumers.cuts import fit
 from consumers.errors import (
@@ -271,8 +271,9 @@ class _OneRun:
     def _resumed(self, admitted: AdmittedPlan, policy: Policy) -> RunResumed:
         operations = admitted.artifact.operations
         left = (i for i, operation in enumerate(operations) if not self._history.has_success(operation.operation_id))
-        by, reason = "writer", "take-over after the writer's end"
-        if self._order.kind == "resume" and not self._history.interrupted_by_crash:
+        by, reason = BY_WRITER, "take-over after the writer's end"
+        # An order that came after the run's end asks for this resumption; an older one was being carried out then.
+        if self._order.kind == "resume" and self._order.position >= self._history.ended_at:
             by, reason = str(self._order.body["by"]), str(self._order.body["reason"])
         return RunResumed(by=by, reason=reason, from_ordinal=next(left, len(operations)), policy=policy)
 

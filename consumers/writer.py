@@ -118,7 +118,7 @@ class BindingWriter:
             run_id: the run to wait for; it must have been committed (or ordered to resume).
             by: who is named in ``run.stopped`` when ``interrupted`` is set.
             interrupted: stops this run after the operation in flight; a run of somebody else before it is left open.
-            leave: ends the work after the operation in flight and leaves the run open.
+            leave: ends the work after the operation in flight and leaves the run open, whoever's it is.
 
         Raises:
             LeaseHeldError: a live lease is on the binding; its holder will carry the run out.
@@ -139,9 +139,9 @@ class BindingWriter:
                     worker.ledger,
                     worker.keeper,
                     order,
-                    leave=leave if is_ours else interrupted,
+                    leave=leave,
                     interrupt=request if is_ours else None,
-                    interrupted=interrupted if is_ours else None,
+                    interrupted=interrupted,
                 )
                 outcome = await worker.carry_out(order, control)
                 if is_ours:

@@ -261,17 +261,18 @@ async def test_an_interrupted_command_stops_its_run_after_the_operation_in_fligh
     assert bench.ledger.body("run.stopped")["by"] == "ada"
 
 
-async def test_an_interrupted_command_leaves_the_run_of_somebody_else_open(bench: Bench) -> None:
+@pytest.mark.parametrize("signal", ["interrupted", "leave"])
+async def test_a_command_that_is_told_to_end_leaves_the_run_of_somebody_else_open(bench: Bench, signal: str) -> None:
     operations = bench.commit([tag("a"), tag("b")], run_id="theirs")
     bench.commit([tag("c")], run_id="ours")
-    interrupted = asyncio.Event()
+    told = asyncio.Event()
 
-    async def interrupt(operation: PlannedOperation) -> str:
-        interrupted.set()
+    async def tell(operation: PlannedOperation) -> str:
+        told.set()
         return bench.destination.write(operation)
 
-    bench.destination.answers = {operations[0].operation_id: [interrupt]}
-    outcome = await bench.drain("ours", interrupted=interrupted)
+    bench.destination.answers = {operations[0].operation_id: [tell]}
+    outcome = await bench.drain("ours", **{signal: told})
     assert outcome.ending == "left_open"
     assert bench.ledger.kinds("theirs") == ["run.started", "operation.applied"]
     assert bench.ledger.kinds("ours") == []
