@@ -105,12 +105,18 @@ def _set_up_logging(*, verbose: bool) -> None:
     """structlog on stderr: JSON lines, or a console style on a terminal; the libraries' loggers stay at warning."""
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-    renderer: Any = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    renderer: Any = structlog.processors.JSONRenderer()
+    if sys.stderr.isatty():
+        # Its own way to show an exception prints every variable on the way, the token among them (G12).
+        renderer = structlog.dev.ConsoleRenderer(
+            colors="NO_COLOR" not in os.environ, exception_formatter=structlog.dev.plain_traceback
+        )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
