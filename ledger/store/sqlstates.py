@@ -98,7 +98,9 @@ STANDARD_STATES: Mapping[str, Meaning] = {
     "40001": Meaning(errors.LedgerBusyError, "no conflict with another transaction", _ASK_AGAIN),
     "40P01": Meaning(errors.LedgerBusyError, "no deadlock with another transaction", _ASK_AGAIN),
     "42501": Meaning(
-        errors.LedgerPermissionError, "a role with the right to do this", "use the DSN of the role meant for it"
+        errors.LedgerPermissionError,
+        "a role with the right to do this",
+        "grant ledger_writer and ledger_projector to the login role of APPLY_LEDGER_DSN",
     ),
     "42883": Meaning(errors.NotMigratedError, "this program's database functions", "run 'apply-ledger migrate'"),
     "42P01": Meaning(errors.NotMigratedError, "this program's tables", "run 'apply-ledger migrate'"),

@@ -1,0 +1,85 @@
+"""A PostgreSQL of one's own through APPLY_LEDGER_DSN and APPLY_LEDGER_ADMIN_DSN, as the documentation says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from ledger.store.embedded import EmbeddedPostgres
+from tests.support.command_line import CommandLine
+
+pytestmark = pytest.mark.integration
+
+PASSWORD = "canary-5d0e-database-password"
+
+
+async def _new_database(admin_dsn: str) -> tuple[str, str]:
+    """A new database and a login role; the DSN of the administrator in it, and that of the role."""
+    name = f"own_{uuid.uuid4().hex[:12]}"
+    connection = await asyncpg.connect(admin_dsn)
+    try:
+        await connection.execute(f'create database "{name}"')
+        await connection.execute(f"create role \"{name}\" login password '{PASSWORD}'")
+    finally:
+        await connection.close()
+    parts = urlsplit(admin_dsn)
+    admin = parts._replace(path=f"/{name}").geturl()
+    own = parts._replace(netloc=f"{name}:{PASSWORD}@", path=f"/{name}").geturl()
+    return admin, own
+
+
+async def _grant(admin_dsn: str, role: str) -> None:
+    connection = await asyncpg.connect(admin_dsn)
+    try:
+        await connection.execute(f'grant ledger_writer, ledger_projector to "{role}"')
+    finally:
+        await connection.close()
+
+
+@pytest.mark.rules("G12")
+def test_g12_a_server_of_ones_own_serves_every_command(cli: CommandLine) -> None:
+    embedded = asyncio.run(EmbeddedPostgres(cli.data_dir).ensure_running())
+    admin_dsn, own_dsn = asyncio.run(_new_database(embedded.admin))
+    own = {"APPLY_LEDGER_DSN": own_dsn}
+    cli.source({"name": "prod", "description": None})
+
+    before = cli.run("runs", **own)
+    assert before.returncode == 1
+    assert "migrate" in before.stderr
+    migrated = cli.run("migrate", **own, APPLY_LEDGER_ADMIN_DSN=admin_dsn)
+    assert migrated.returncode == 0, migrated.stderr
+    assert "up to date already" in cli.run("migrate", **own, APPLY_LEDGER_ADMIN_DSN=admin_dsn).stderr
+    forgotten = cli.run("runs", **own)
+    assert forgotten.returncode == 1
+    assert "grant" in forgotten.stderr.lower()
+    asyncio.run(_grant(admin_dsn, urlsplit(own_dsn).username or ""))
+
+    planned = json.loads(cli.run("plan", "--config-file", "config.yml", "--output", "json", **own).stdout)
+    checksum = planned["plan_checksum"]
+    answers = [
+        cli.run("apply", planned["run"], "--expected-checksum", checksum, "--reason", "own server", **own),
+        cli.run("runs", **own),
+        cli.run("runs", "show", planned["run"], **own),
+        cli.run("replay", "--output", "ndjson", **own),
+        cli.run("verify", **own),
+        cli.run("rebuild", **own),
+        cli.run("show", planned["run"], **own),
+    ]
+    assert [answer.returncode for answer in answers] == [0] * len(answers), [a.stderr for a in answers]
+    assert PASSWORD not in "".join(a.stdout + a.stderr for a in [before, migrated, forgotten, *answers])
+    assert cli.run("down", **own).returncode == 1
+
+
+@pytest.mark.rules("G12")
+def test_g12_a_wrong_dsn_shows_no_password(cli: CommandLine) -> None:
+    done = cli.run("runs", APPLY_LEDGER_DSN=f"postgresql://me:{PASSWORD}@127.0.0.1:1/nowhere")
+    assert done.returncode in (1, 8)
+    assert PASSWORD not in done.stdout + done.stderr
+    malformed = cli.run("runs", APPLY_LEDGER_DSN=f"postgresql://me:{PASSWORD}@[bad/nowhere")
+    assert malformed.returncode == 1
+    assert PASSWORD not in malformed.stdout + malformed.stderr
