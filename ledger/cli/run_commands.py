@@ -9,13 +9,14 @@ import typer
 from ledger.cli.applying import RunResult, run_result
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records, write_rows
 from ledger.cli.plan_commands import OutputOption, RunArgument
-from ledger.cli.run_display import print_run
+from ledger.cli.run_display import binding_line, print_run
 from ledger.cli.run_lookup import binding_of_run, run_id_of
 from ledger.cli.session import ledger_dsns, run_async, settings_of
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ledger.cli.settings import Settings
+    from ledger.store.ledger import BindingRow
 
 COLUMNS = (
     "run",
@@ -47,14 +48,13 @@ def list_runs(
     """List runs, newest first."""
     if context.invoked_subcommand is not None:
         return None
-    rows = run_async(_overviews(settings_of(context)))
+    rows, bindings = run_async(_overviews(settings_of(context)))
     shown = rows[:limit]
-    several = len({row["destination"] for row in shown}) > 1
-    columns = COLUMNS if several else tuple(column for column in COLUMNS if column != "destination")
+    columns = COLUMNS if len(bindings) > 1 else tuple(column for column in COLUMNS if column != "destination")
     if output is OutputForm.TABLE:
+        for binding in bindings:
+            people.print(binding_line(binding), soft_wrap=True)
         shown = [{**row, "committed_at": (row["committed_at"] or "")[:16].replace("T", " ")} for row in shown]
-    if shown and not several and output is OutputForm.TABLE:
-        people.print(f"destination {shown[0]['destination']}")
     write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows))
     if not rows:
         people.print("nothing was committed to this ledger yet")
@@ -77,7 +77,7 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = Ou
     return ExitCode.DONE
 
 
-async def _overviews(settings: Settings) -> list[dict[str, Any]]:
+async def _overviews(settings: Settings) -> tuple[list[dict[str, Any]], list[BindingRow]]:
     from ledger.store.ledger import Ledger
     from ledger.store.projections import ProjectionStore
 
@@ -85,7 +85,8 @@ async def _overviews(settings: Settings) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     async with await Ledger.open(dsns.reader) as ledger, await ProjectionStore.open(dsns.projector) as projections:
         await projections.catch_up()
-        for row in await ledger.bindings():
+        bindings = await ledger.bindings()
+        for row in bindings:
             for overview in await projections.runs(row.id):
                 commitment = overview.run.commitment
                 found.append(
@@ -103,7 +104,7 @@ async def _overviews(settings: Settings) -> list[dict[str, Any]]:
                         "position": overview.run.first_position,
                     }
                 )
-    return sorted(found, key=lambda record: record["committed_at"] or "", reverse=True)
+    return sorted(found, key=lambda record: record["committed_at"] or "", reverse=True), bindings
 
 
 async def _one(settings: Settings, run_id: str) -> RunResult:

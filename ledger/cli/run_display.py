@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from ledger.cli.output import data_console
 from ledger.plan.describe import object_text
+
+if TYPE_CHECKING:
+    from ledger.store.ledger import BindingRow
 
 STATE_STYLES = {
     "applied": "green",
@@ -63,3 +66,20 @@ def _print_overlaps(document: Mapping[str, Any]) -> None:
         )
     if total > OVERLAP_LIMIT:
         console.print(f"    … and {total - OVERLAP_LIMIT:,} more; --output json has them", style="dim")
+
+
+def binding_line(row: BindingRow) -> Text:
+    """One binding in a line: how long its record is, who writes it, and what is under way."""
+    parts = [f"{row.head_position:,} events"]
+    if row.has_live_lease:
+        parts.append(
+            f"written by {row.lease_host} under epoch {row.writer_epoch}, lease for {row.lease_expires_in:.0f} s"
+        )
+    else:
+        parts.append("no writer now")
+    if row.in_flight is not None:
+        mark = row.in_flight
+        parts.append(f"in flight: operation {mark.ordinal} of run {mark.run_id}, attempt {mark.attempt}")
+    if row.quiet_for > 0:
+        parts.append(f"quiet for {row.quiet_for:.0f} s, until the destination has settled")
+    return Text.assemble((str(row.binding), "bold"), "  " + " · ".join(parts))

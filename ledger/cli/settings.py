@@ -36,7 +36,7 @@ class DestinationSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: str
-    branch: str = "main"
+    branch: str = Field(default="main", min_length=1)
     token_env: str | None = None
     token_file: Path | None = None
     ca_file: Path | None = None
@@ -70,10 +70,10 @@ class DestinationSettings(BaseModel):
             ConfigurationError: neither has one; the message names the place, never a value.
         """
         if self.token_file is not None:
-            try:
-                return SecretStr(self.token_file.read_text(encoding="utf-8").strip())
-            except OSError as exc:
-                raise _no_token(f"{self.token_file} ({exc.strerror})", "make the file readable for this user") from exc
+            token = _secret_file("token_file", self.token_file)
+            if not token:
+                raise _no_token(f"{self.token_file} is empty", "write a token of that Infrahub into it")
+            return SecretStr(token)
         name = self.token_env or "INFRAHUB_API_TOKEN"
         value = environ.get(name, "").strip()
         if not value:
