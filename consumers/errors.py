@@ -83,6 +83,13 @@ class UnusableOrderError(WriterRefusal):
     """An order of the inbox cannot be read as what its kind says."""
 
 
+class WriterNotSetUpError(ApplyLedgerError):
+    """This process cannot open the destination: its token, address or authorities are missing or unusable.
+
+    That says nothing about the plan: the order stays open for a writer that is set up.
+    """
+
+
 class DispatchRefusedError(ApplyLedgerError):
     """A request was not begun, because its time-out could pass the lease's deadline (G2). Nothing was sent."""
 

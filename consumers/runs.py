@@ -18,6 +18,7 @@ from consumers.errors import (
     GateDefectError,
     LeaseLostError,
     UnusableOrderError,
+    WriterNotSetUpError,
     exit_code_of_refusal,
 )
 from consumers.gate import AdmittedPlan, Gate, read_committed
@@ -33,7 +34,7 @@ from consumers.settings import WriterSettings
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
 from ledger.destination import DestinationOpener, OpenDestination
-from ledger.errors import ApplyLedgerError, Finding
+from ledger.errors import ApplyLedgerError, ConfigurationError, Finding
 from ledger.events import PlanRefused, RunResumed, RunStarted
 from ledger.exit_codes import ExitCode
 from ledger.plan.canonical import object_key
@@ -41,7 +42,7 @@ from ledger.plan.checksum import checksummed_body
 from ledger.store.errors import StoreError
 from ledger.store.records import Order
 
-_NO_REFUSALS = (StoreError, LeaseLostError, DispatchRefusedError)
+_NO_REFUSALS = (StoreError, LeaseLostError, DispatchRefusedError, WriterNotSetUpError)
 """Trouble of this process, not of the plan: nothing is recorded as refused because of it."""
 
 _EXIT_CODES = {
@@ -87,6 +88,7 @@ class RunWorker:
 
         Raises:
             StoreError, LeaseLostError: nothing more can be recorded by this process.
+            WriterNotSetUpError: this process cannot open the destination; the order stays open.
             Exception: a defect, after it was recorded.
         """
         history = await self._history(order.run_id)
@@ -220,8 +222,13 @@ class _OneRun:
 
     async def _open_once(self) -> OpenDestination:
         await self._worker.keeper.make_room()
-        opening = self._worker.opener(self._worker.binding, run_id=self._order.run_id, guard=self._guard)
-        return await self._stack.enter_async_context(opening)
+        try:
+            opening = self._worker.opener(self._worker.binding, run_id=self._order.run_id, guard=self._guard)
+            return await self._stack.enter_async_context(opening)
+        except ConfigurationError as exc:
+            raise WriterNotSetUpError(
+                checked=exc.checked, expected=exc.expected, found=exc.found, next_action=exc.next_action
+            ) from exc
 
     async def _refuse(self, findings: Sequence[Finding]) -> RunOutcome:
         return await self._worker.refuse(self._order, self._recorder, findings)
@@ -295,7 +302,7 @@ class _OneRun:
 
 def _may_pass(exc: BaseException) -> bool:
     """A destination that does not answer now, or a request that was held back until the lease is renewed."""
-    return isinstance(exc, ApplyLedgerError) and not isinstance(exc, StoreError | LeaseLostError)
+    return isinstance(exc, ApplyLedgerError) and not isinstance(exc, StoreError | LeaseLostError | WriterNotSetUpError)
 
 
 def _defect_findings(defect: Exception) -> tuple[Finding, ...]:

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 
 from consumers.control import RunControl, StopRequest
-from consumers.errors import DispatchRefusedError, LeaseLostError
+from consumers.errors import DispatchRefusedError, LeaseLostError, WriterNotSetUpError
 from consumers.lease import Clock, LeaseKeeper, suspend_clock
 from consumers.orders import moot_stops, next_order
 from consumers.pauses import NoPause, PauseHook, PausePoint
@@ -123,6 +123,7 @@ class BindingWriter:
         Raises:
             LeaseHeldError: a live lease is on the binding; its holder will carry the run out.
             LookupError: nothing is ordered for that run, and it never began.
+            WriterNotSetUpError: this process cannot open the destination; what is ordered stays ordered.
             StoreError, LeaseLostError: nothing more can be recorded by this process.
             Exception: a defect, after it was recorded.
         """
@@ -197,13 +198,20 @@ class BindingWriter:
         await self._pause.reached(PausePoint.AFTER_TAKE_OVER)
 
     async def _serve(self, worker: RunWorker, stop: asyncio.Event) -> None:
+        told = ""
         while not stop.is_set():
             order = await self._next(worker)
             if order is None:
                 worker.keeper.require_known_held()
                 await _wait(stop, self._settings.poll_interval)
                 continue
-            await worker.carry_out(order, self._control(worker.ledger, worker.keeper, order, leave=stop))
+            try:
+                await worker.carry_out(order, self._control(worker.ledger, worker.keeper, order, leave=stop))
+            except WriterNotSetUpError as exc:
+                if str(exc) != told:
+                    told = str(exc)
+                    _log.error("orders wait: the destination cannot be opened from here", error=told)
+                await _wait(stop, self._settings.poll_interval)
 
     async def _next(self, worker: RunWorker, *, until: str | None = None) -> Order | None:
         """The next order; with ``until`` only as long as something is ordered for that run."""

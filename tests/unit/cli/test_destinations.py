@@ -50,3 +50,22 @@ def test_g02_two_declarations_of_one_destination_are_refused(tmp_path: Path, sec
     with pytest.raises(ConfigurationError, match="declared twice"):
         _settings(tmp_path, first, second)
     assert len(_settings(tmp_path, first, f'{second}\nbranch = "other"').destination) == 2
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [(b"", "is empty"), (b" \n", "is empty"), (b"\xff\xfe", "UnicodeDecodeError"), (None, "readable")],
+)
+def test_a_token_file_without_a_token_is_refused_by_name(tmp_path: Path, content: bytes | None, told: str) -> None:
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    (destination,) = _settings(tmp_path, f'url = "http://one.example:8000"\ntoken_file = "{path}"').destination
+    with pytest.raises(ConfigurationError, match=told):
+        destination.token({})
+
+
+def test_a_branch_has_a_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="branch"):
+        _settings(tmp_path, 'url = "http://one.example:8000"\nbranch = ""')

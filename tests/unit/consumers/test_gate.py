@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from consumers.errors import DispatchRefusedError, exit_code_of_refusal
+from consumers.infrahub.errors import DestinationReadError
 from consumers.runs import RunOutcome
 from ledger.binding import DestinationBinding
 from ledger.commit import Policy
@@ -301,24 +302,20 @@ async def test_g12_a_plan_with_a_password_is_refused_and_its_lines_are_not_store
 
 @pytest.mark.rules("G11")
 async def test_a_destination_that_cannot_be_opened_refuses_the_run_by_its_reason(bench: Bench) -> None:
-    from ledger.errors import ConfigurationError
-
     bench.commit([tag("a")])
     bench.changes |= {"open_attempts": 3, "open_retry_wait": 0.0}
     tries: list[int] = []
 
     def fail() -> None:
         tries.append(1)
-        raise ConfigurationError(checked="address", expected="a server", found="none", next_action="start it")
+        raise DestinationReadError(checked="schema", expected="a server", found="none", next_action="start it")
 
     bench.destination.before_open = fail
-    assert _names(await bench.drain()) == ["ConfigurationError"]
+    assert _names(await bench.drain()) == ["DestinationReadError"]
     assert len(tries) == 3
 
 
 async def test_a_destination_that_comes_back_while_it_is_opened_refuses_nothing(bench: Bench) -> None:
-    from ledger.errors import ConfigurationError
-
     bench.commit([tag("a")])
     bench.changes |= {"open_attempts": 3, "open_retry_wait": 0.0}
     tries: list[int] = []
@@ -326,7 +323,7 @@ async def test_a_destination_that_comes_back_while_it_is_opened_refuses_nothing(
     def fail_once() -> None:
         tries.append(1)
         if len(tries) == 1:
-            raise ConfigurationError(checked="address", expected="a server", found="none", next_action="start it")
+            raise DestinationReadError(checked="schema", expected="a server", found="none", next_action="start it")
 
     bench.destination.before_open = fail_once
     assert (await bench.drain()).ending == "run.applied"

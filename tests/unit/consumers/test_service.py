@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
+from consumers.errors import WriterNotSetUpError
 from consumers.worker import Worker
+from ledger.errors import ConfigurationError
 from ledger.plan.model import PlannedOperation
 from ledger.store.errors import LedgerUnavailableError
 from tests.support.committed_plans import tag
@@ -117,3 +119,37 @@ async def test_an_idle_writer_that_lost_its_lease_claims_again(bench: Bench) -> 
     await until(lambda: bench.ledger.epoch == 3)
     stop.set()
     await task
+
+
+def _not_set_up() -> None:
+    raise ConfigurationError(checked="the token", expected="one", found="no variable", next_action="export it")
+
+
+@pytest.mark.rules("G10", "G11")
+async def test_g10_a_writer_that_is_not_set_up_refuses_nobodys_plan(bench: Bench) -> None:
+    """A missing token is this process's trouble: the orders wait for it, or for another writer."""
+    bench.commit([tag("a")])
+    bench.destination.before_open = _not_set_up
+    stop = asyncio.Event()
+    with capture_logs() as logs:
+        task = asyncio.create_task(bench.writer().run_until(stop))
+        await until(lambda: any(entry["log_level"] == "error" for entry in logs))
+        assert bench.ledger.kinds("run-1") == []
+        bench.destination.before_open = None
+        await until(lambda: "run.applied" in bench.ledger.kinds("run-1"))
+        stop.set()
+        await task
+    (told,) = [entry for entry in logs if entry["log_level"] == "error"]
+    assert "no variable" in told["error"]
+    assert [event.kind for event in bench.ledger.log].count("writer.opened") == 1
+
+
+@pytest.mark.rules("G10", "G11")
+async def test_g10_a_command_that_is_not_set_up_leaves_the_orders_open(bench: Bench) -> None:
+    bench.commit([tag("a")], run_id="theirs")
+    bench.commit([tag("b")], run_id="ours")
+    bench.destination.before_open = _not_set_up
+    with pytest.raises(WriterNotSetUpError, match="export it"):
+        await bench.drain("ours")
+    assert [order.state for order in bench.ledger.orders] == ["open", "open"]
+    assert bench.ledger.owner is None
