@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from consumers.errors import (
@@ -240,7 +241,8 @@ class Gate:
         if stored is None:
             return []
         last = json.loads(stored)
-        if last["run_id"] == self.commit.run_id or str(last["created_at"]) <= manifest.created_at:
+        made = datetime.fromisoformat(last["created_at"])
+        if last["run_id"] == self.commit.run_id or made <= datetime.fromisoformat(manifest.created_at):
             return []
         return _stale(
             self.commit.source,

@@ -233,7 +233,8 @@ class LeaseKeeper:
                 await self.renew()
             except FencedWriterError:
                 return
-            except _PASSING as exc:
+            except StoreError as exc:
+                # Whatever it is: an idle writer whose renewals had silently ended would believe that it still holds on.
                 if self._clock() >= self.deadline:
                     self._mark_lost("the ledger could not be reached until the lease had run out")
                     return

@@ -16,8 +16,12 @@ NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:apply-ledger")
 """Namespace of every UUIDv5 that this project makes: commits, events, ids of creates."""
 
 MAX_REASON_BYTES = 64 * 1024
+MAX_ACTOR_BYTES = 1024
 RunId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 SourceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+
+LedgerPosition = Annotated[int, Field(ge=0, lt=2**63)]
+"""A place in the log of one binding; 0 is before its first event."""
 
 
 class Policy(BaseModel):
@@ -47,7 +51,7 @@ class PlanCommit(BaseModel):
     config_version: ConfigVersion
     source: SourceName
     artifact: str
-    ledger_position: int | None = None
+    ledger_position: LedgerPosition | None = None
     actor: str
     reason: str = ""
     policy: Policy = Policy()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy, commit_id, utc_text
@@ -63,24 +66,47 @@ def build_commit(
             next_action="review this plan, or commit the run that was reviewed",
         )
     record = _run_record(run_dir, configuration)
-    return PlanCommit(
-        commit_id=commit_id(manifest.run_id, manifest.plan_checksum),
-        run_id=manifest.run_id,
-        binding=binding or _planned_binding(manifest),
-        plan_checksum=manifest.plan_checksum,
-        artifact_digest=raw.artifact_digest,
-        format_version=manifest.format_version,
-        operations_count=manifest.operations_count,
-        config_version=_current_config_version(record, manifest, configuration),
-        source=manifest.source or run_dir.parent.name,
-        artifact=f"{run_dir.parent.name}/{run_dir.name}",
-        ledger_position=record.ledger_position,
-        actor=actor,
-        reason=reason,
-        policy=policy,
-        committed_at=utc_text(clock().astimezone(UTC)),
-        traceparent=traceparent,
-    )
+    config_version = _current_config_version(record, manifest, configuration)
+    with _committable(manifest):
+        return PlanCommit(
+            commit_id=commit_id(manifest.run_id, manifest.plan_checksum),
+            run_id=manifest.run_id,
+            binding=binding or _planned_binding(manifest),
+            plan_checksum=manifest.plan_checksum,
+            artifact_digest=raw.artifact_digest,
+            format_version=manifest.format_version,
+            operations_count=manifest.operations_count,
+            config_version=config_version,
+            source=manifest.source or run_dir.parent.name,
+            artifact=f"{run_dir.parent.name}/{run_dir.name}",
+            # Positions count the events of one binding: of another one's they say nothing.
+            ledger_position=record.ledger_position if _is_planned_for(manifest, binding) else None,
+            actor=actor,
+            reason=reason,
+            policy=policy,
+            committed_at=utc_text(clock().astimezone(UTC)),
+            traceparent=traceparent,
+        )
+
+
+@contextmanager
+def _committable(manifest: PlanManifest) -> Iterator[None]:
+    """A plan made elsewhere may have names that a commit cannot carry."""
+    try:
+        yield
+    except ValidationError as exc:
+        fields = sorted({".".join(map(str, error["loc"])) for error in exc.errors(include_input=False)})
+        raise ManifestInvalidError(
+            checked=f"the plan {manifest.plan_checksum} as something to commit",
+            expected="names of letters, digits, '.', '_' and '-', and texts in UTF-8",
+            found=f"unusable: {', '.join(fields)}",
+            next_action="make the plan again under such names",
+        ) from None  # the cause would show the values
+
+
+def _is_planned_for(manifest: PlanManifest, binding: DestinationBinding | None) -> bool:
+    planned = manifest.destination_binding
+    return binding is None or (planned is not None and planned.same_as(binding))
 
 
 def _run_record(run_dir: Path, configuration: Path | None) -> RunRecord:

@@ -18,6 +18,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ledger.commit import LedgerPosition
 from ledger.errors import ConfigurationError
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.files import write_durably
@@ -45,7 +46,7 @@ class RunRecord(BaseModel):
     finished_at: str | None = None
     configuration: str | None = None
     source_settings: dict[str, str] = {}
-    ledger_position: int | None = None
+    ledger_position: LedgerPosition | None = None
     filtered_rows: dict[str, int] = {}
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ledger.cli.output import next_command, people
 from ledger.cli.progress import Report, progress
+from ledger.cli.run_lookup import find_run_directory
 from ledger.cli.session import infrahub_settings, ledger_dsns
 from ledger.errors import ApplyLedgerError, Finding
 from ledger.exit_codes import ExitCode
@@ -189,8 +190,18 @@ async def _findings(ledger: Ledger, binding_id: int, run_id: str) -> list[Findin
     return list(PlanRefused.model_validate_json(refusals[-1].body).findings) if refusals else []
 
 
-def finish_artifact(run_dir: Path, result: RunResult) -> None:
-    """Complete ``run.json`` and, after an applied run, the row-count baseline; nobody else writes them (P122)."""
+def finish_artifact(root: Path, run: str, result: RunResult) -> None:
+    """Complete ``run.json`` and, after an applied run, the row-count baseline; nobody else writes them (P122).
+
+    The ledger has recorded the run: files beside the plan that cannot be completed change nothing about its outcome.
+    """
+    try:
+        _finish_artifact(find_run_directory(root, run), result)
+    except (ApplyLedgerError, OSError) as exc:
+        people.print(Text(f"warning: the files of run {run} were not completed: {exc}", style="yellow"), soft_wrap=True)
+
+
+def _finish_artifact(run_dir: Path, result: RunResult) -> None:
     from ledger.plan.layout import MANIFEST_FILE
     from ledger.plan.manifest import decode_manifest, parse_manifest
     from producers.guards import rowcounts_of_snapshots

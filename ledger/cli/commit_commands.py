@@ -30,8 +30,25 @@ ChecksumOption = Annotated[
     str | None,
     typer.Option("--expected-checksum", help="The checksum that was reviewed; needed when not on a terminal."),
 ]
-ReasonOption = Annotated[str, typer.Option("--reason", help="Why; recorded with the order.")]
-ActorOption = Annotated[str | None, typer.Option("--actor", help="Who asks, recorded as a claim; default: this user.")]
+
+
+def _storable(text: str | None) -> str | None:
+    """What a shell passes on in another encoding has no place in an event."""
+    if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
+        raise UsageError(
+            checked="--reason and --actor",
+            expected="text in UTF-8",
+            found="bytes that are none",
+            next_action="give it in UTF-8; check the locale of this terminal",
+        )
+    return text
+
+
+ReasonOption = Annotated[str, typer.Option("--reason", callback=_storable, help="Why; recorded with the order.")]
+ActorOption = Annotated[
+    str | None,
+    typer.Option("--actor", callback=_storable, help="Who asks, recorded as a claim; default: this user."),
+]
 OnUnknown = Literal["stop", "converge"]
 OnCrash = Literal["resume", "stop"]
 OnOverlap = Literal["warn", "refuse"]
@@ -117,7 +134,7 @@ def apply(
     async def work() -> RunResult:
         order, _ = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
         result = await carry_out(settings, order.binding, order.run_id, by=order.actor, wait_timeout=wait_timeout)
-        finish_artifact(find_run_directory(settings.cache_dir, run), result)
+        finish_artifact(settings.cache_dir, run, result)
         return result
 
     return _report(run_async(work()), run, output)
@@ -154,7 +171,7 @@ def resume(
             return None
         result = await carry_out(settings, row.binding, run_id, by=by, wait_timeout=wait_timeout)
         if "/" in run or list(settings.cache_dir.glob(f"*/{run_id}")):
-            finish_artifact(find_run_directory(settings.cache_dir, run), result)
+            finish_artifact(settings.cache_dir, run, result)
         return result
 
     result = run_async(work())

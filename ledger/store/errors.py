@@ -110,6 +110,12 @@ class CommitConflictError(StoreError):
     exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
 
 
+class UnknownPositionError(StoreError):
+    """A commit whose plan was made at a ledger position that this ledger has not reached: it was another one's."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
+
+
 class RunChecksumConflictError(StoreError):
     """This run was committed with another plan."""
 

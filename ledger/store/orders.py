@@ -6,11 +6,11 @@ import json
 import uuid
 from typing import Any
 
-from ledger.commit import MAX_REASON_BYTES, PlanCommit, Policy
+from ledger.commit import MAX_ACTOR_BYTES, MAX_REASON_BYTES, PlanCommit, Policy
 from ledger.events import SCHEMA_VERSION, TERMINAL_KINDS, PlanCommitted, new_event
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.bindings import BindingQueries
-from ledger.store.errors import BodyTooLargeError, InvalidCallError
+from ledger.store.errors import BodyTooLargeError, InvalidCallError, UnknownPositionError
 from ledger.store.records import Order, OrderKind, OutcomeFact, Receipt, RunFacts
 
 _OPENING = frozenset({"plan.committed", "run.started", "run.resumed"})
@@ -30,9 +30,10 @@ class OrderQueries(BindingQueries):
             RunChecksumConflictError: this run was committed with another plan.
             PolicyConflictError: its run is open under another policy.
             InvalidCallError: the commit is for another binding.
-            BodyTooLargeError: the commit or its reason.
+            UnknownPositionError: the plan's ledger position is not of this ledger.
+            BodyTooLargeError: the commit, its reason or its actor.
         """
-        _check_reason(commit.reason)
+        _check_texts(commit.actor, commit.reason)
         row = await self._binding_by_id(binding_id)
         if not commit.binding.same_as(row.binding):
             raise InvalidCallError(
@@ -41,6 +42,7 @@ class OrderQueries(BindingQueries):
                 found=str(commit.binding),
                 next_action="submit it to the binding that it names",
             )
+        _check_position(commit, row.head_position)
         event = new_event(
             "plan.committed",
             PlanCommitted(commit=commit),
@@ -139,21 +141,34 @@ class OrderQueries(BindingQueries):
     async def _submit(
         self, binding_id: int, order_id: uuid.UUID | None, kind: OrderKind, run_id: str, body: dict[str, Any]
     ) -> Receipt:
-        _check_reason(body["reason"])
+        _check_texts(body["by"], body["reason"])
         text = canonical_json_bytes(body).decode()
         return _receipt(
             await self._session.row("submit_order", binding_id, order_id or uuid.uuid4(), kind, run_id, text)
         )
 
 
-def _check_reason(reason: str) -> None:
-    size = len(reason.encode())
-    if size > MAX_REASON_BYTES:
-        raise BodyTooLargeError(
-            checked="the reason",
-            expected=f"at most {MAX_REASON_BYTES} bytes",
-            found=f"{size} bytes",
-            next_action="shorten the reason, or name a document that holds it",
+def _check_texts(by: str, reason: str) -> None:
+    """Bounded here, so that every event that repeats them later fits as well."""
+    for name, text, limit in (("name of who asks", by, MAX_ACTOR_BYTES), ("reason", reason, MAX_REASON_BYTES)):
+        size = len(text.encode("utf-8", "surrogatepass"))
+        if size > limit:
+            raise BodyTooLargeError(
+                checked=f"the {name}",
+                expected=f"at most {limit} bytes",
+                found=f"{size} bytes",
+                next_action=f"shorten the {name}, or name a document that holds it",
+            )
+
+
+def _check_position(commit: PlanCommit, head: int) -> None:
+    """A position ahead of the log would switch off the search for what was written since the plan was made."""
+    if commit.ledger_position is not None and commit.ledger_position > head:
+        raise UnknownPositionError(
+            checked=f"the ledger position at which the plan of run {commit.run_id} was made",
+            expected=f"at most {head}, the last event of {commit.binding} in this ledger",
+            found=str(commit.ledger_position),
+            next_action="make a fresh plan beside this ledger",
         )
 
 

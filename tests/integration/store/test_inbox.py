@@ -23,6 +23,7 @@ from ledger.store.errors import (
     RunFinishedError,
     RunStillOpenError,
     UnknownBindingError,
+    UnknownPositionError,
     UnknownRunError,
 )
 from ledger.store.ledger import Ledger
@@ -146,6 +147,28 @@ async def test_a_reason_above_its_limit_is_refused_before_anything_is_written(le
     with pytest.raises(BodyTooLargeError):
         await ledger.submit_commit(binding_id, make_commit(artifact="x" * (256 * 1024)))
     assert await chain_is_whole(ledger, binding_id) == 1
+
+
+async def test_a_name_above_its_limit_is_refused_before_anything_is_written(ledger: Ledger, binding_id: int) -> None:
+    """What fits into an order must fit into the event that repeats it, or the order could never be carried out."""
+    await ledger.submit_commit(binding_id, make_commit("limit", actor="é" * 512))
+    with pytest.raises(BodyTooLargeError, match="who asks"):
+        await ledger.submit_commit(binding_id, make_commit(actor="é" * 512 + "x"))
+    with pytest.raises(BodyTooLargeError, match="who asks"):
+        await ledger.submit_stop(binding_id, run_id="limit", by="x" * 1025, reason="")
+    assert await chain_is_whole(ledger, binding_id) == 1
+
+
+@pytest.mark.rules("G11")
+async def test_a_plan_made_at_a_position_that_this_ledger_has_not_reached_is_refused(
+    ledger: Ledger, binding_id: int
+) -> None:
+    """It was made beside another ledger: what was written here since would be looked for in vain."""
+    with pytest.raises(UnknownPositionError) as refused:
+        await ledger.submit_commit(binding_id, make_commit(ledger_position=1))
+    assert refused.value.exit_code is ExitCode.REFUSED
+    await ledger.submit_commit(binding_id, make_commit("first", ledger_position=0))
+    await ledger.submit_commit(binding_id, make_commit("second", ledger_position=1))
 
 
 async def test_resume_takes_what_ended_and_is_not_applied(

@@ -9,7 +9,7 @@ import pytest
 from consumers.errors import DispatchRefusedError, LeaseLostError
 from consumers.lease import LeaseGuard, LeaseKeeper, suspend_clock, to_its_end
 from consumers.settings import WriterSettings
-from ledger.store.errors import FencedWriterError, LedgerUnavailableError
+from ledger.store.errors import FencedWriterError, LedgerUnavailableError, UnexpectedDatabaseError
 from tests.support.memory_ledger import MemoryLedger
 from tests.support.waiting import until
 from tests.support.writer_bench import Bench
@@ -188,3 +188,23 @@ async def test_the_failure_of_the_work_itself_is_raised() -> None:
 
     with pytest.raises(KeyError):
         await to_its_end(work())
+
+
+@pytest.mark.rules("G2")
+async def test_g02_whatever_a_renewal_fails_with_it_is_asked_for_again_until_the_lease_has_run_out(
+    bench: Bench,
+) -> None:
+    """An unforeseen state of the database must not end the renewals of an idle writer in silence."""
+    bench.changes |= {"lease_ttl": 0.03, "request_timeout": 0.01, "margin": 0.0}
+    keeper = await _keeper(bench.ledger, bench.settings)
+    bench.ledger.fail_renewals = UnexpectedDatabaseError(
+        checked="the renewal", expected="an answer", found="out of memory [53200]", next_action="look"
+    )
+    async with keeper:
+        await until(lambda: bench.ledger.renewals == 1)
+        bench.ledger.fail_renewals = None
+        await until(lambda: bench.ledger.renewals > 2)
+        assert not keeper.is_lost
+        bench.ledger.fail_renewals = _gone()
+        bench.ledger.clock.now += 60
+        await until(lambda: keeper.is_lost)

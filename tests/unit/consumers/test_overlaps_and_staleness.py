@@ -177,3 +177,19 @@ async def test_without_a_ledger_position_the_manifests_times_decide_and_the_refu
     assert outcome.ending == ending
     if outcome.findings:
         assert "created_at decides" in outcome.findings[0].expected
+
+
+@pytest.mark.parametrize(
+    ("last", "ending"),
+    [
+        ("2026-11-29T18:00:00Z", "run.applied"),
+        ("2026-11-29T18:00:00.000001Z", "plan.refused"),
+        ("20261129T180000.5+0000", "plan.refused"),
+        ("2026-11-29 17:59:59+00:00", "run.applied"),
+    ],
+)
+async def test_times_are_compared_as_times_whatever_their_spelling(bench: Bench, last: str, ending: str) -> None:
+    """A plan made elsewhere may spell its time in another way; CREATED_AT is 18:00."""
+    bench.ledger.last_manifest = canonical_json_bytes({"run_id": "newer-run", "created_at": last})
+    bench.commit([tag("a")], commit={"ledger_position": None})
+    assert (await bench.drain()).ending == ending

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from ledger.binding import DestinationBinding
 from ledger.commit import Policy, commit_id
 from ledger.exit_codes import ExitCode
-from ledger.plan.errors import PlanArtifactAbsentError
+from ledger.plan.canonical import canonical_json_bytes
+from ledger.plan.checksum import plan_checksum
+from ledger.plan.errors import ManifestInvalidError, PlanArtifactAbsentError
 from ledger.plan.reader import read_raw_artifact
 from producers.commit import build_commit
 from producers.config import load_configuration
@@ -69,6 +72,34 @@ async def test_another_destination_can_be_named_for_the_gate_to_compare(tmp_path
     elsewhere = DestinationBinding(url="http://elsewhere.example", branch="main")
     commit = build_commit(run.run_dir, actor="a", reason="", policy=Policy(), clock=CLOCK, binding=elsewhere)
     assert commit.binding == elsewhere
+    assert commit.ledger_position is None, "it is a position in the log of the planned destination"
+    spelled = DestinationBinding(url="HTTP://Infrahub.Example:8000/", branch="main")
+    same = build_commit(run.run_dir, actor="a", reason="", policy=Policy(), clock=CLOCK, binding=spelled)
+    assert same.ledger_position == 41
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize("position", [-1, 2**63, 10**30, True, "41", 4.5])
+async def test_a_record_with_an_impossible_ledger_position_is_refused(tmp_path: Path, position: object) -> None:
+    run = await _planned(tmp_path)
+    record = json.loads((run.run_dir / "run.json").read_bytes())
+    (run.run_dir / "run.json").write_text(json.dumps({**record, "ledger_position": position}))
+    with pytest.raises(RunDirectoryError):
+        build_commit(run.run_dir, actor="a", reason="", policy=Policy(), clock=CLOCK)
+
+
+@pytest.mark.rules("G11")
+async def test_what_a_commit_cannot_carry_is_refused_by_field_and_never_by_value(tmp_path: Path) -> None:
+    """A plan made elsewhere may have a source of any name."""
+    run = await _planned(tmp_path)
+    path = run.run_dir / "plan" / "manifest.json"
+    document = {**json.loads(path.read_bytes()), "source": "planted % name"}
+    document["plan_checksum"] = plan_checksum(document, (run.run_dir / "plan" / "operations.jsonl").read_bytes())
+    path.write_bytes(canonical_json_bytes(document))
+    with pytest.raises(ManifestInvalidError) as caught:
+        build_commit(run.run_dir, actor="a", reason="", policy=Policy(), clock=CLOCK)
+    assert "source" in caught.value.found
+    assert "planted" not in str(caught.value)
 
 
 @pytest.mark.rules("A1", "C34")
