@@ -2,17 +2,21 @@
 
 infrahub-sdk opens a connection per request and reports "never sent" and "maybe applied" with one class. This requester
 takes its place. It keeps connections for less time than the server does, closes them all after an answer of 5xx (the
-server then has closed its side without saying so, and the next request would be lost), follows no redirect, reads no
-proxy or credential from the environment, and lets nothing but clean answers reach the SDK.
+server then has closed its side without saying so, and the next request would be lost), and lets nothing but clean
+answers reach the SDK. Requests go straight to httpx's transport: the client above it would add redirects, cookies,
+proxies and credentials of the environment, each of which would have to be switched off again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import ssl
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any
 
 import httpx
@@ -30,14 +34,22 @@ KEEPALIVE_SECONDS = 1.5
 _MAX_CONNECTIONS = 4
 _CLEAN = {HTTPMethod.POST: frozenset({Shape.DATA}), HTTPMethod.GET: frozenset({Shape.NEITHER, Shape.DATA})}
 
+_HEADERS = {"accept": "*/*", "accept-encoding": "gzip, deflate", "user-agent": "apply-ledger"}
+_parsed_url = lru_cache(maxsize=64)(httpx.URL)
+
 TransportFactory = Callable[[], httpx.AsyncBaseTransport]
+
+if importlib.util.find_spec("sniffio") is None:
+    # httpcore tries to import this optional package several times in each request, and Python does not remember a
+    # search of all folders that found nothing: that was a fifth of our time for a request. None says "not there".
+    sys.modules["sniffio"] = None  # type: ignore[assignment]  # the import system's own mark, which has no type
 
 
 class _Pool:
-    """One httpx client and the number of requests that are on it."""
+    """One pool of connections and the number of requests that are on it."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self.client = client
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self.transport = transport
         self.in_use = 0
         self.retired = False
 
@@ -62,11 +74,11 @@ class PooledTransport:
     ) -> None:
         self._guard = guard
         self._deadline = deadline
-        self._timeout = httpx.Timeout(deadline, connect=min(settings.connect_timeout, deadline))
+        self._timeout = httpx.Timeout(deadline, connect=min(settings.connect_timeout, deadline)).as_dict()
         tls = _tls_context(settings)
         limits = httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS)
         self._factory = factory or (lambda: httpx.AsyncHTTPTransport(verify=tls, limits=limits, trust_env=False))
-        self._pool = self._new_pool()
+        self._pool = _Pool(self._factory())
 
     async def __call__(
         self,
@@ -81,14 +93,17 @@ class PooledTransport:
         Raises:
             FailedExchange: anything but HTTP 200 with a clean JSON object.
         """
-        content = None if payload is None else _encode(payload)
         sent = _SendWatch()
-        async with self._leased() as client:
-            request = client.build_request(
-                method.value.upper(), url, headers=headers, content=content, extensions={"trace": sent.trace}
-            )
+        request = httpx.Request(
+            method.value.upper(),
+            _parsed_url(url),
+            headers=_HEADERS | headers,
+            content=None if payload is None else _encode(payload),
+            extensions={"trace": sent.trace, "timeout": self._timeout},
+        )
+        async with self._leased() as transport:
             self._guard.before_send()
-            response = await self._send(client, request, sent)
+            response = await self._send(transport, request, sent)
         exchange = Exchange(
             event=Event.ANSWERED,
             status=response.status_code,
@@ -105,10 +120,13 @@ class PooledTransport:
         """Close every connection."""
         await self._retire(replace=False)
 
-    async def _send(self, client: httpx.AsyncClient, request: httpx.Request, sent: _SendWatch) -> httpx.Response:
+    async def _send(
+        self, transport: httpx.AsyncBaseTransport, request: httpx.Request, sent: _SendWatch
+    ) -> httpx.Response:
+        """The whole answer, its body read."""
         try:
             async with asyncio.timeout(self._deadline):
-                return await client.send(request)
+                return await _exchange(transport, request)
         except TimeoutError as exc:
             event = Event.DEADLINE_UNSENT if sent.provably_not else Event.TIMED_OUT
             raise FailedExchange(Exchange(event=event, detail=f"after {self._deadline:g} s")) from exc
@@ -116,31 +134,35 @@ class PooledTransport:
             raise FailedExchange(Exchange(event=event_of(exc), detail=f"{type(exc).__name__}: {exc}")) from exc
 
     @asynccontextmanager
-    async def _leased(self) -> AsyncIterator[httpx.AsyncClient]:
+    async def _leased(self) -> AsyncIterator[httpx.AsyncBaseTransport]:
         pool = self._pool
         pool.in_use += 1
         try:
-            yield pool.client
+            yield pool.transport
         finally:
             pool.in_use -= 1
             if pool.retired and pool.in_use == 0:
-                await pool.client.aclose()
+                await pool.transport.aclose()
 
     async def _retire(self, *, replace: bool = True) -> None:
         """Send nothing more over the present connections; they close when the last request on them has ended."""
         old = self._pool
         old.retired = True
         if replace:
-            self._pool = self._new_pool()
+            self._pool = _Pool(self._factory())
         if old.in_use == 0:
-            await old.client.aclose()
+            await old.transport.aclose()
 
-    def _new_pool(self) -> _Pool:
-        return _Pool(
-            httpx.AsyncClient(
-                transport=self._factory(), timeout=self._timeout, follow_redirects=False, trust_env=False, http2=False
-            )
-        )
+
+async def _exchange(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
+    response = await transport.handle_async_request(request)
+    response.request = request
+    try:
+        await response.aread()
+    except BaseException:  # whatever it was, a connection with half an answer on it must not be used again
+        await response.aclose()
+        raise
+    return response
 
 
 class _SendWatch:
