@@ -40,8 +40,8 @@ def data_console() -> Console:
 
 def write_document(document: Mapping[str, Any] | Sequence[Any]) -> None:
     """One JSON document on stdout."""
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
-    sys.stdout.write("\n")
+    # as one piece: json.dump writes bracket by bracket, each a system call of its own where stdout has no buffer
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_records(records: Iterable[Mapping[str, Any]], *, stream: str) -> None:

@@ -79,8 +79,7 @@ def plan(
         "concurrent_load": concurrent_load,
     }
     planned = run_async(_plan(settings, loaded, branch, options))
-    saved = _saved(planned.run_dir)
-    _show_planned(settings, planned, saved, output)
+    _show_planned(settings, planned, output)
     changes = any(planned.counts.get(action) for action in ("create", "update"))
     return ExitCode.CHANGES_PRESENT if detailed_exitcode and changes else ExitCode.DONE
 
@@ -169,13 +168,14 @@ def _saved(run_dir: Path) -> SavedPlan:
     return read_saved_plan(run_dir)
 
 
-def _show_planned(settings: Settings, planned: PlannedRun, saved: SavedPlan, output: OutputForm) -> None:
+def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm) -> None:
     run = f"{planned.run_dir.parent.name}/{planned.run_id}"
     for warning in planned.warnings:
         people.print(f"warning: {warning}", style="yellow")
     if output is OutputForm.TABLE:
         from ledger.plan.review import render_review
 
+        saved = _saved(planned.run_dir)
         last_writers, overlaps = run_async(_what_the_ledger_says(settings, saved))
         render_review(saved, data_console(), last_writers=last_writers, overlaps=overlaps)
     else:
