@@ -175,6 +175,7 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 date_header=False,
                 server_header=False,
+                proxy_headers=False,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             )
         )
