@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
@@ -40,6 +41,7 @@ class DestinationBinding(BaseModel):
         return f"{self.url} [{self.branch}]"
 
 
+@lru_cache(maxsize=256)  # asked about the same few addresses for every operation
 def normalise_url(url: str) -> str:
     """Lower-case scheme and host, drop user info, default port, trailing slash and fragment; fingerprint the query.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from consumers.infrahub import errors
 from consumers.infrahub.answers import Shape
@@ -157,6 +158,7 @@ TABLE: tuple[Row, ...] = (
 )
 
 
+@lru_cache(maxsize=1024)
 def classify(seen: Observation) -> Row:
     """The row that speaks about what was seen."""
     return next(row for row in TABLE if row.matches(seen))

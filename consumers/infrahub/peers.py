@@ -17,7 +17,7 @@ from consumers.infrahub.exchange import FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.observation import observe
 from consumers.infrahub.peer_query import Component, Hits, lookup_text, lookup_variables, read_hits
-from ledger.plan.canonical import identity_bytes
+from ledger.plan.canonical import Identity, canonical_json_bytes
 from ledger.plan.describe import SecretFields, is_reference, object_text, visible
 from ledger.plan.keying import usable
 from ledger.plan.normal_form import normalise_peer_identity
@@ -77,7 +77,8 @@ class InfrahubPeerResolver:
         return possible
 
     async def _ids_of(self, kind: str, peer: _Peer) -> list[str]:
-        key = self._key(kind, normalise_peer_identity(self._schema, kind, peer.identity))
+        same = kind == peer.kind  # of a node kind the identity is in normal form already, of a generic's it is not yet
+        key = self._key(kind, peer.identity if same else normalise_peer_identity(self._schema, kind, peer.identity))
         if key in self._known:
             return [self._known[key]]
         hits = await self._ask(kind, peer)
@@ -166,17 +167,24 @@ class InfrahubPeerResolver:
         )
 
     @staticmethod
-    def _key(kind: str, identity: Mapping[str, Any]) -> bytes:
-        return identity_bytes(kind, identity)
+    def _key(kind: str, normalised: Identity) -> bytes:
+        return canonical_json_bytes([kind, normalised])
 
 
 class _Peer:
     """What is looked for, and the refusals that name it (P82)."""
 
-    def __init__(self, kind: str, identity: Mapping[str, Any], operation_id: str, schema: DestinationSchema) -> None:
+    def __init__(self, kind: str, identity: Identity, operation_id: str, schema: DestinationSchema) -> None:
+        """``identity`` is in the normal form of ``kind``."""
+        self.kind = kind
         self.identity = identity
         self.operation_id = operation_id
-        self.text = object_text(kind, identity, secrets=SecretFields(schema))
+        self._schema = schema
+
+    @property
+    def text(self) -> str:
+        """The peer in words, fit to be stored."""
+        return object_text(self.kind, self.identity, secrets=SecretFields(self._schema))
 
     def usable(self, name: str, value: Any) -> Any:
         """The value, refused where it keys nothing; ``0`` and ``false`` are values (P47)."""
