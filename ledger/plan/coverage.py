@@ -137,12 +137,17 @@ class CoverageLine(_Strict):
 
     def record(self) -> dict[str, Any]:
         """The record as it stands in a line; what is absent or empty is left out, nulls inside values stay."""
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return {
-            name: _plain(value)
-            for name, value in given.items()
+        record = {
+            name: value
+            for name, value in self
             if value is not None and (name not in ("differences", "filters") or value)
         }
+        record["providers"] = dict(self.providers)
+        if self.entry is not None:
+            record["entry"] = dict(self.entry)
+        if self.differences:
+            record["differences"] = {name: dict(difference) for name, difference in self.differences.items()}
+        return record
 
     def line(self) -> bytes:
         """The canonical line with its newline."""
@@ -246,11 +251,3 @@ def _fault(checked: str, expected: str, found: str) -> Finding:
     return Finding(
         name=CoverageInvalidError.__name__, checked=checked, expected=expected, found=found, next_action=REPLAN
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return value
