@@ -10,6 +10,8 @@ import pytest
 from consumers.infrahub.errors import PeerAmbiguousError, PeerLookupFailedError, PeerNotFoundError
 from consumers.infrahub.peers import InfrahubPeerResolver
 from ledger.destination import ProvenUnwrittenError
+from ledger.schema import parse_schema
+from tests.support.lab_schema import lab_document
 from tests.support.operations import create, one
 from tests.support.scripted_infrahub import Answer, ScriptedInfrahub, applied, found, graphql, open_surface, text
 
@@ -291,6 +293,18 @@ async def test_a_written_peer_of_a_generic_is_found_under_its_own_kind() -> None
         peers.remember("LabSite", {"name": "x"}, "s-1")
         wanted = {"peer_kind": "LabPlace", "identity": {"name": "x"}, "referring_operation_id": OPERATION}
         assert await peers.resolve(**wanted) == "s-1"
+
+
+@pytest.mark.rules("P70", "P81")
+async def test_an_identity_under_a_generic_takes_the_normal_form_of_the_kind_that_has_the_field() -> None:
+    document = lab_document()
+    address = next(node for node in document["nodes"] if node["name"] == "Address")
+    address["inherit_from"] = ["LabPlace"]  # which declares no address, so it cannot know that this is one
+    async with open_surface(ScriptedInfrahub()) as surface:
+        peers = InfrahubPeerResolver(surface._gateway, parse_schema(document))
+        peers.remember("LabAddress", {"address": "10.0.0.1/32"}, "a-1")
+        loose = {"address": "10.0.0.1"}
+        assert await peers.resolve(peer_kind="LabPlace", identity=loose, referring_operation_id=OPERATION) == "a-1"
 
 
 class _Untouchable:

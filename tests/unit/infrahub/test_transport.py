@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -221,6 +222,33 @@ async def test_a_broken_content_encoding_is_an_event_of_its_own() -> None:
     async with raw_server() as server, transport_to(server.url) as transport:
         server.behaviours.append(answers(b"no gzip", headers="content-encoding: gzip\r\n"))
         assert (await failure(transport, server.url)).event is Event.UNDECODABLE
+
+
+class _BreakingBody(httpx.AsyncByteStream):
+    """A body that breaks off after its first bytes."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b'{"data"'
+        raise httpx.ReadError("gone")
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def test_a_body_that_breaks_off_is_closed_at_once() -> None:
+    body = _BreakingBody()
+    layer = httpx.MockTransport(lambda _request: httpx.Response(200, stream=body))
+    transport = PooledTransport(lab_settings(), guard=Guard(), deadline=1, factory=lambda: layer)
+    assert (await failure(transport, "http://infrahub.test")).event is Event.CONNECTION_LOST
+    assert body.closed, "its connection would stay taken until somebody collects garbage"
+    await transport.aclose()
+
+
+def test_no_request_looks_for_a_package_that_is_not_there() -> None:
+    assert "sniffio" in sys.modules, "httpcore would search every folder for it, several times in each request"
 
 
 async def test_every_connection_is_closed_with_the_transport() -> None:
