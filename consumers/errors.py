@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ledger.binding import DestinationBinding
 from ledger.errors import ApplyLedgerError, Finding, RefusalGroup
 from ledger.exit_codes import ExitCode
 
@@ -88,6 +89,18 @@ class WriterNotSetUpError(ApplyLedgerError):
 
     That says nothing about the plan: the order stays open for a writer that is set up.
     """
+
+
+class AliasRecordedError(ApplyLedgerError):
+    """The ledger keeps a destination under a name that is declared as its alias: one server would have two writers."""
+
+    def __init__(self, destination: DestinationBinding, alias: DestinationBinding) -> None:
+        super().__init__(
+            checked=f"the declared destination {destination}",
+            expected="the one name under which the ledger keeps it",
+            found=f"{alias} in the ledger, declared as an alias",
+            next_action=f"declare {alias.url} as the url and {destination.url} as its alias",
+        )
 
 
 class DispatchRefusedError(ApplyLedgerError):

@@ -10,13 +10,15 @@ from typing import Literal, Protocol
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit
 from ledger.events import NewEvent, StoredEvent
-from ledger.store.records import Appended, ForeignWrite, InFlight, Lease, Order, OrderState
+from ledger.store.records import Appended, BindingRow, ForeignWrite, InFlight, Lease, Order, OrderState
 
 
 class LedgerPort(Protocol):
     """Reading, and storing what stands beside the events. Contracts: :class:`ledger.store.ledger.Ledger`."""
 
     async def register_binding(self, binding: DestinationBinding) -> int: ...  # noqa: D102 - see the class
+
+    async def binding(self, binding: DestinationBinding) -> BindingRow | None: ...  # noqa: D102
 
     async def open_orders(self, binding_id: int) -> list[Order]: ...  # noqa: D102
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 import structlog
 
 from consumers.control import RunControl, StopRequest
-from consumers.errors import DispatchRefusedError, LeaseLostError, WriterNotSetUpError
+from consumers.errors import AliasRecordedError, DispatchRefusedError, LeaseLostError, WriterNotSetUpError
 from consumers.lease import Clock, LeaseKeeper, suspend_clock
 from consumers.orders import moot_stops, next_order
 from consumers.pauses import NoPause, PauseHook, PausePoint
@@ -93,6 +93,7 @@ class BindingWriter:
 
         Raises:
             StoreError: an alarm, or a ledger that is set up wrongly; a lost or held lease only means waiting.
+            AliasRecordedError: the ledger keeps the destination under another of its names.
             Exception: a defect, after it was recorded.
         """
         while not stop.is_set():
@@ -153,6 +154,7 @@ class BindingWriter:
     async def _session(self) -> AsyncIterator[RunWorker]:
         """Claim, take over, and release at the end."""
         async with self._connect(self._dsn) as stores:
+            await self._require_one_name(stores.ledger)
             binding_id = await stores.ledger.register_binding(self._binding)
             await self._pause.reached(PausePoint.BEFORE_CLAIM)
             claim_sent_at = self._clock()
@@ -187,6 +189,12 @@ class BindingWriter:
                     observe=self._observe,
                     clock=self._clock,
                 )
+
+    async def _require_one_name(self, ledger: LedgerPort) -> None:
+        """A lease is held on one binding; under another name the same server could be written beside it (G2)."""
+        for alias in self._aliases:
+            if await ledger.binding(alias) is not None:
+                raise AliasRecordedError(self._binding, alias)
 
     async def _take_over(self, ledger: LedgerPort, keeper: LeaseKeeper) -> None:
         mark = keeper.lease.in_flight

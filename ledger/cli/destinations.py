@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledger.errors import ConfigurationError
-
 if TYPE_CHECKING:
     from ledger.binding import DestinationBinding
     from ledger.cli.settings import Settings
@@ -16,17 +14,13 @@ async def binding_to_write(settings: Settings, ledger: Ledger, named: Destinatio
     """The binding under which a declared destination is committed to and written, whichever of its names is given.
 
     Raises:
-        ConfigurationError: it is not declared, or the ledger already keeps it under another of its names: then two
-            writers could serve one server at once.
+        ConfigurationError: it is not declared.
+        AliasRecordedError: the ledger already keeps it under another of its names: two writers could serve one server.
     """
+    from consumers.errors import AliasRecordedError
+
     destination = settings.declared(named)
-    kept = {row.binding for row in await ledger.bindings()}
-    if other := kept.intersection(destination.other_names):
-        former = min(map(str, other))
-        raise ConfigurationError(
-            checked=f"the declared destination {destination.binding}",
-            expected="the one name under which the ledger keeps it",
-            found=f"{former} in the ledger, declared here as an alias",
-            next_action=f"declare {former} as the url and {destination.url} as its alias",
-        )
+    for alias in destination.other_names:
+        if await ledger.binding(alias) is not None:
+            raise AliasRecordedError(destination.binding, alias)
     return destination.binding

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ledger.cli.applying import new_writer
-from ledger.cli.destinations import binding_to_write
 from ledger.cli.output import next_command, people
-from ledger.cli.session import embedded, ledger_dsns, open_ledger, run_async, settings_of
+from ledger.cli.session import embedded, ledger_dsns, run_async, settings_of
 from ledger.errors import ConfigurationError
 from ledger.exit_codes import ExitCode
 
@@ -99,15 +98,13 @@ async def _work(settings: Settings) -> int:
             next_action="add a [[destination]] to apply-ledger.toml, or set INFRAHUB_ADDRESS and INFRAHUB_API_TOKEN",
         )
     dsns = await ledger_dsns(settings)
-    async with open_ledger(settings) as ledger:
-        served = [await binding_to_write(settings, ledger, each.binding) for each in settings.destination]
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    writers = [new_writer(settings, dsns, binding, None) for binding in served]
-    for binding in served:
-        people.print(f"serving {binding}")
+    writers = [new_writer(settings, dsns, destination.binding, None) for destination in settings.destination]
+    for destination in settings.destination:
+        people.print(f"serving {destination.binding}")
     await Worker(writers).run_until(stop)
     people.print("stopped; open runs are left for the next writer")
     return ExitCode.DONE

@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -97,7 +106,9 @@ class Settings(BaseSettings):
     ``APPLY_LEDGER_<KEY>_FILE`` names a file that holds the value.
     """
 
-    model_config = SettingsConfigDict(extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter="__")
+    model_config = SettingsConfigDict(
+        extra="forbid", frozen=True, env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True
+    )
 
     dsn: SecretStr | None = None
     admin_dsn: SecretStr | None = None
@@ -107,6 +118,14 @@ class Settings(BaseSettings):
     )
     writer: WriterTimes = WriterTimes()
     destination: tuple[DestinationSettings, ...] = ()
+
+    @field_validator("cache_dir")
+    @classmethod
+    def _root_of_artifacts(cls, path: Path) -> Path:
+        """Variables and ``~`` are expanded, and a path that leads upwards is refused (C9)."""
+        from producers.run_directory import CACHE_VARIABLE, cache_root
+
+        return cache_root({CACHE_VARIABLE: str(path)})
 
     @model_validator(mode="after")
     def _one_declaration_of_each(self) -> Self:

@@ -26,7 +26,7 @@ from ledger.store.errors import (
     QuietPeriodError,
     StoreError,
 )
-from ledger.store.records import Appended, ForeignWrite, InFlight, Lease, Order, OrderKind, OrderState
+from ledger.store.records import Appended, BindingRow, ForeignWrite, InFlight, Lease, Order, OrderKind, OrderState
 
 _EPOCH = datetime(2026, 11, 29, tzinfo=UTC)
 
@@ -54,6 +54,7 @@ class MemoryLedger:
     branch: str = "main"
     log: list[StoredEvent] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
+    other_bindings: list[DestinationBinding] = field(default_factory=list)
     epoch: int = 0
     owner: str | None = None
     expires: float = 0.0
@@ -131,6 +132,11 @@ class MemoryLedger:
 
     async def register_binding(self, binding: DestinationBinding) -> int:
         return 1
+
+    async def binding(self, binding: DestinationBinding) -> BindingRow | None:
+        if binding not in self.other_bindings:
+            return None
+        return BindingRow(2, binding.url, binding.branch, 0, bytes(32), 0, None, None, None, None, None, 0.0)
 
     async def events(
         self, binding_id: int, *, after: int = 0, until: int | None = None, run_id: str | None = None

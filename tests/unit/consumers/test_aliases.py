@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from consumers.errors import AliasRecordedError
 from ledger.binding import DestinationBinding
 from tests.support.committed_plans import BINDING, tag
 from tests.support.writer_bench import Bench
@@ -29,3 +30,14 @@ async def test_an_alias_names_one_url_on_one_branch(bench: Bench, planned: Desti
     outcome = await bench.drain()
     assert [finding.name for finding in outcome.findings] == ["DestinationBindingMismatchError"]
     assert outcome.findings[0].expected == str(BINDING)
+
+
+@pytest.mark.rules("G2")
+async def test_g02_a_destination_that_the_ledger_keeps_under_an_alias_is_not_claimed(bench: Bench) -> None:
+    bench.aliases = [ALIAS.normalised()]
+    bench.ledger.other_bindings = [ALIAS.normalised()]
+    bench.commit([tag("a")])
+    with pytest.raises(AliasRecordedError) as refused:
+        await bench.drain()
+    assert "declare http://10.0.0.5:8000 as the url" in refused.value.next_action
+    assert bench.ledger.log == []

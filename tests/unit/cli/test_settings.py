@@ -1,4 +1,4 @@
-"""Declared destinations: each has one name in the ledger, whatever else it is called."""
+"""The installation's settings: destinations that have one name in the ledger, and where artifacts are."""
 
 from __future__ import annotations
 
@@ -69,3 +69,22 @@ def test_a_token_file_without_a_token_is_refused_by_name(tmp_path: Path, content
 def test_a_branch_has_a_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="branch"):
         _settings(tmp_path, 'url = "http://one.example:8000"\nbranch = ""')
+
+
+@pytest.mark.rules("C9")
+@pytest.mark.parametrize(
+    ("value", "root"),
+    [("", Path(".infrahub-sync-cache")), ("~/runs", Path.home() / "runs"), ("$HOME/runs", Path.home() / "runs")],
+)
+def test_the_root_of_artifacts_is_what_the_variable_means(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str, root: Path
+) -> None:
+    monkeypatch.setenv("INFRAHUB_SYNC_CACHE_DIR", value)
+    assert _settings(tmp_path).cache_dir == root
+
+
+@pytest.mark.rules("C9")
+def test_a_root_of_artifacts_that_leads_upwards_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("INFRAHUB_SYNC_CACHE_DIR", "runs/../elsewhere")
+    with pytest.raises(ConfigurationError, match="INFRAHUB_SYNC_CACHE_DIR"):
+        _settings(tmp_path)
