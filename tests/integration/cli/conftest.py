@@ -6,14 +6,19 @@ import asyncio
 import os
 import re
 import shutil
+import signal
+import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from consumers.infrahub.sandbox.server import RunningSandbox
+from ledger.binding import DestinationBinding
 from ledger.store.embedded import EmbeddedPostgres
+from ledger.store.ledger import Ledger
 from tests.support.command_line import TOKEN, CommandLine
 
 SCHEMA = Path(__file__).resolve().parents[2] / "data" / "schema-api.json"
@@ -43,3 +48,25 @@ def cli(
     cli_sandbox.store.create_branch(branch)
     yield CommandLine(tmp_path, cli_sandbox, branch, cli_database)
     cli_sandbox.faults.clear()
+
+
+@pytest.fixture
+def service(cli: CommandLine) -> Iterator[subprocess.Popen[str]]:
+    """`work`, holding the lease of this test's destination."""
+    process = cli.start("work")
+    asyncio.run(_until_held(cli))
+    yield process
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+
+
+async def _until_held(cli: CommandLine) -> None:
+    dsns = await EmbeddedPostgres(cli.data_dir).ensure_running()
+    deadline = time.monotonic() + 60
+    async with await Ledger.open(dsns.reader) as ledger:
+        while time.monotonic() < deadline:
+            row = await ledger.binding(DestinationBinding(url=cli.sandbox.url, branch=cli.branch))
+            if row is not None and row.lease_owner is not None:
+                return
+    raise AssertionError("nobody took the lease")

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import signal
-import subprocess
-import time
-from collections.abc import Iterator
 
 import pytest
 
 from consumers.infrahub.sandbox.faults import FaultAnswer, FaultRule
-from ledger.binding import DestinationBinding
-from ledger.store.embedded import EmbeddedPostgres
-from ledger.store.ledger import Ledger
 from tests.support.command_line import CommandLine
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def service(cli: CommandLine) -> Iterator[subprocess.Popen[str]]:
-    """`work`, holding the lease of this test's destination."""
-    process = cli.start("work")
-    asyncio.run(_until_held(cli))
-    yield process
-    process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 0, stderr
-
-
-async def _until_held(cli: CommandLine) -> None:
-    dsns = await EmbeddedPostgres(cli.data_dir).ensure_running()
-    deadline = time.monotonic() + 60
-    async with await Ledger.open(dsns.reader) as ledger:
-        while time.monotonic() < deadline:
-            row = await ledger.binding(DestinationBinding(url=cli.sandbox.url, branch=cli.branch))
-            if row is not None and row.lease_owner is not None:
-                return
-    raise AssertionError("nobody took the lease")
 
 
 @pytest.mark.rules("G3")

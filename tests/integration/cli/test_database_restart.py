@@ -1,0 +1,59 @@
+"""The database is stopped and started in the middle of a run that `work` carries out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+from consumers.infrahub.sandbox.faults import FaultRule
+from ledger.store.embedded import EmbeddedPostgres
+from tests.support.command_line import CommandLine
+
+pytestmark = pytest.mark.integration
+
+COUNT = 60
+
+
+def _until_written(cli: CommandLine, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while cli.mutations() < count and time.monotonic() < deadline:
+        time.sleep(0.005)  # the other side is a process, which sets no event of ours
+    assert cli.mutations() >= count
+
+
+async def _restart(cli: CommandLine) -> None:
+    server = EmbeddedPostgres(cli.data_dir)
+    assert await server.stop()
+    await server.ensure_running()
+
+
+def _events(cli: CommandLine, run_id: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = json.loads(cli.run("replay", "--run", run_id, "--output", "json").stdout)
+    return events
+
+
+@pytest.mark.rules("G4", "G3", "G8")
+@pytest.mark.usefixtures("service")
+def test_g04_a_restarted_database_costs_at_most_one_doubtful_operation(cli: CommandLine) -> None:
+    cli.source(*({"name": f"tag-{number:03}"} for number in range(COUNT)))
+    planned = cli.plan()
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, delay_before_write=0.05, count=None))
+    checksum = planned["plan_checksum"]
+    assert cli.run("commit", planned["run"], "--expected-checksum", checksum).returncode == 0
+    _until_written(cli, 3)
+    asyncio.run(_restart(cli))
+    assert cli.mutations() < COUNT
+    done = cli.apply(planned)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["applied"], summary["unknown"], summary["not_attempted"]) == (COUNT, 0, 0)
+    kinds = [event["kind"] for event in _events(cli, planned["run_id"])]
+    assert kinds.count("operation.applied") == COUNT
+    assert kinds.count("operation.unknown") <= 1
+    assert cli.mutations() <= COUNT + kinds.count("operation.unknown")
+    verified = cli.run("verify", "--url", cli.sandbox.url, "--branch", cli.branch)
+    assert verified.returncode == 0, verified.stdout
