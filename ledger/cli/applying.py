@@ -122,19 +122,23 @@ async def _write_or_watch(
     ends: _Ends,
     report: Report,
 ) -> None:
-    """The writer may die while we watch; then its lease runs out and the next claim is ours."""
-    from ledger.store.errors import LeaseHeldError
+    """The writer may die while we watch; then its lease runs out and the next claim is ours.
+
+    It is the same where we were the writer and lost the lease: whoever claims next goes on with the run.
+    """
+    from consumers.errors import DispatchRefusedError, LeaseLostError
+    from ledger.store.errors import EpochMovedError, FencedWriterError, LeaseHeldError
 
     said = ""
     while not ends.any():
         try:
             await writer.drain(run_id, by=by, interrupted=ends.stop_run, leave=ends.leave)
             return
-        except LeaseHeldError as exc:
+        except (LeaseHeldError, EpochMovedError, FencedWriterError, LeaseLostError, DispatchRefusedError) as exc:
             if exc.found != said:
                 said = exc.found
-                held = f"another writer serves {binding}: {exc.found}"
-                people.print(Text.assemble(("waiting: ", "yellow"), held), soft_wrap=True)
+                what = f"another writer serves {binding}" if isinstance(exc, LeaseHeldError) else exc.checked
+                people.print(Text.assemble(("waiting: ", "yellow"), f"{what}: {exc.found}"), soft_wrap=True)
         row = await ledger.binding(binding)
         if row is None or not await _goes_on(ledger, binding, run_id):
             return

@@ -160,7 +160,8 @@ class Settings(BaseSettings):
             checked=f"the destination {binding.normalised()}",
             expected=f"a declared destination ({known})",
             found="not declared",
-            next_action=f"add a [[destination]] with this url and branch to {FILE_NAME}, or set INFRAHUB_ADDRESS",
+            next_action=f"add a [[destination]] with this url and branch to {FILE_NAME}, or set "
+            "INFRAHUB_ADDRESS and INFRAHUB_DEFAULT_BRANCH",
         )
 
 

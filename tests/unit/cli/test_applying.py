@@ -1,0 +1,99 @@
+"""Waiting for a run: as its writer, beside another one, and after the lease was lost."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from consumers.errors import DispatchRefusedError, LeaseLostError
+from ledger.binding import DestinationBinding
+from ledger.cli import applying
+from ledger.errors import ApplyLedgerError
+from ledger.store.errors import EpochMovedError, FencedWriterError, LeaseHeldError, LedgerPermissionError
+
+BINDING = DestinationBinding(url="http://one.example:8000", branch="main")
+
+
+@dataclass
+class _Row:
+    id: int = 1
+
+
+@dataclass
+class _Order:
+    run_id: str
+    kind: str = "commit"
+
+
+@dataclass
+class _Facts:
+    outcomes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class _Ledger:
+    """As much of a ledger as waiting reads."""
+
+    orders: list[_Order]
+
+    async def binding(self, binding: DestinationBinding) -> _Row:
+        return _Row()
+
+    async def open_orders(self, binding_id: int) -> list[_Order]:
+        return self.orders
+
+    async def run_state(self, binding_id: int, run_id: str) -> _Facts:
+        return _Facts()
+
+
+@dataclass
+class _Writer:
+    """Raises what it is told to, one after the other, then carries the run out."""
+
+    failures: list[ApplyLedgerError]
+    drained: int = 0
+
+    async def drain(self, run_id: str, **signals: object) -> None:
+        self.drained += 1
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+def _of(kind: type[ApplyLedgerError]) -> ApplyLedgerError:
+    return kind(checked="the lease", expected="held", found="another process", next_action="wait")
+
+
+async def _wait(monkeypatch: pytest.MonkeyPatch, writer: _Writer, orders: list[_Order]) -> None:
+    monkeypatch.setattr(applying, "WATCH_EVERY", 0.0)
+    ends = applying._Ends(asyncio.Event(), asyncio.Event())
+    ledger: Any = _Ledger(orders)
+    client: Any = writer
+    await applying._write_or_watch(client, ledger, BINDING, "run-1", "ada", ends, lambda *_: None)
+
+
+@pytest.mark.rules("G2")
+@pytest.mark.parametrize(
+    "lost", [LeaseHeldError, EpochMovedError, FencedWriterError, LeaseLostError, DispatchRefusedError]
+)
+async def test_g02_a_command_that_lost_the_lease_goes_on_waiting_for_its_run(
+    monkeypatch: pytest.MonkeyPatch, lost: type[ApplyLedgerError]
+) -> None:
+    writer = _Writer([_of(lost), _of(LeaseHeldError)])
+    await _wait(monkeypatch, writer, [_Order("run-1")])
+    assert writer.drained == 3
+
+
+async def test_what_waiting_cannot_cure_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = _Writer([_of(LedgerPermissionError)])
+    with pytest.raises(LedgerPermissionError):
+        await _wait(monkeypatch, writer, [_Order("run-1")])
+
+
+@pytest.mark.parametrize("orders", [[], [_Order("run-2")], [_Order("run-1", "stop")]])
+async def test_a_run_that_nothing_is_ordered_for_is_over(monkeypatch: pytest.MonkeyPatch, orders: list[_Order]) -> None:
+    writer = _Writer([_of(LeaseHeldError)])
+    await _wait(monkeypatch, writer, orders)
+    assert writer.drained == 1
