@@ -21,6 +21,8 @@ from ledger.plan.canonical import canonical_json_bytes
 
 SCHEMA_VERSION = 1
 MAX_BODY_BYTES = 256 * 1024
+MAX_DETAIL_BYTES = 64 * 1024 * 1024
+"""The longest list that stands in ``ledger.detail``; the table refuses more."""
 MAX_EVENTS_PER_APPEND = 500
 
 
