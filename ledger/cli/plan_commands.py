@@ -13,7 +13,7 @@ from ledger.cli.output import OutputForm, data_console, next_command, people, wr
 from ledger.cli.progress import progress
 from ledger.cli.run_lookup import find_run_directory
 from ledger.cli.session import infrahub_settings, ledger_exists, open_ledger, run_async, settings_of
-from ledger.errors import UsageError
+from ledger.errors import ApplyLedgerError, UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -134,12 +134,10 @@ async def _plan(
 
     binding = resolve_binding(loaded.config, environ=os.environ, branch_flag=branch)
     destination = settings.declared(binding)
-    async with open_ledger(settings) as ledger, open_reader(infrahub_settings(settings, destination)) as reader:
-        row = await ledger.binding(reader.binding)
-        baseline = await _baseline(ledger, row.id, loaded.config.name) if row is not None else None
-        plan_options = PlanOptions(
-            **options, baseline=baseline, ledger_position=row.head_position if row is not None else 0
-        )
+    async with open_reader(infrahub_settings(settings, destination)) as reader:
+        # Before anything is read there: what is written while we read must count as written since.
+        position, baseline = await _position_and_baseline(settings, reader.binding, loaded.config.name)
+        plan_options = PlanOptions(**options, baseline=baseline, ledger_position=position)
         with progress("objects") as report:
             return await make_plan(
                 loaded,
@@ -149,6 +147,25 @@ async def _plan(
                 clock=lambda: datetime.now(UTC),
                 progress=lambda state: report(state.phase, state.done, state.total),
             )
+
+
+async def _position_and_baseline(
+    settings: Settings, binding: DestinationBinding, source: str
+) -> tuple[int | None, dict[str, int] | None]:
+    """Where the binding's log stands, and the rows of this source's last applied plan; neither without a ledger."""
+    from ledger.store.errors import LedgerUnavailableError
+
+    try:
+        async with open_ledger(settings) as ledger:
+            row = await ledger.binding(binding)
+            return (0, None) if row is None else (row.head_position, await _baseline(ledger, row.id, source))
+    except LedgerUnavailableError as exc:
+        _warn_of_no_ledger("the plan has no ledger position, so all that other sources wrote counts as later", exc)
+        return None, None
+
+
+def _warn_of_no_ledger(what: str, exc: ApplyLedgerError) -> None:
+    people.print(f"warning: the ledger cannot be reached, {what} ({exc.found})", style="yellow", soft_wrap=True)
 
 
 async def _baseline(ledger: Ledger, binding_id: int, source: str) -> dict[str, int] | None:
@@ -200,9 +217,21 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm) -
 
 async def _what_the_ledger_says(settings: Settings, saved: SavedPlan) -> tuple[dict[bytes, str] | None, list[Overlap]]:
     """Who wrote these objects last, and what other sources wrote since the plan was made; nothing without a ledger."""
+    from ledger.store.errors import LedgerUnavailableError
+
     binding: DestinationBinding | None = saved.manifest.destination_binding
     if binding is None or not ledger_exists(settings):
         return None, []
+    try:
+        return await _writes_of_others(settings, saved, binding)
+    except LedgerUnavailableError as exc:
+        _warn_of_no_ledger("who else wrote these objects is not known", exc)
+        return None, []
+
+
+async def _writes_of_others(
+    settings: Settings, saved: SavedPlan, binding: DestinationBinding
+) -> tuple[dict[bytes, str], list[Overlap]]:
     from consumers.overlaps import find_overlaps
     from producers.errors import RunDirectoryError
     from producers.run_directory import read_run_record
