@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from consumers.errors import UnusableOrderError
 from consumers.history import read_history
 from consumers.lease import LeaseKeeper
 from consumers.orders import policy_of
@@ -18,7 +19,7 @@ from consumers.recorder import RunRecorder
 from ledger.commit import PlanCommit
 from ledger.plan.decode import decode_json
 from ledger.store.errors import AlarmError
-from ledger.store.records import InFlight, OrderState
+from ledger.store.records import InFlight, Order, OrderState
 
 
 class UnknownMarkError(AlarmError):
@@ -58,7 +59,15 @@ async def _orders_to_close(
     ledger: LedgerPort, binding_id: int, run_id: str, commit: PlanCommit
 ) -> list[tuple[int, OrderState]]:
     carried_out = [o for o in await ledger.open_orders(binding_id) if o.run_id == run_id and o.kind != "stop"]
-    return [(o.inbox_id, "done") for o in carried_out if policy_of(o, commit).on_crash == "stop"]
+    return [(o.inbox_id, "done") for o in carried_out if _stops_on_crash(o, commit)]
+
+
+def _stops_on_crash(order: Order, commit: PlanCommit) -> bool:
+    try:
+        return policy_of(order, commit).on_crash == "stop"
+    except UnusableOrderError:
+        # Written by another version of this program: it stays open, and is refused by name when its turn comes.
+        return False
 
 
 async def _operation_at(lines: AsyncIterator[bytes], mark: InFlight) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,3 +81,19 @@ async def test_a_resumption_that_had_not_begun_is_still_its_orderers(bench: Benc
     assert (await bench.drain()).ending == "run.applied"
     assert _resumed(bench) == ("grace", "fixed")
     assert bench.ledger.state_of(order) == "done"
+
+
+@pytest.mark.rules("G4", "G10")
+async def test_g10_an_order_that_the_successor_cannot_read_does_not_keep_it_from_taking_over(bench: Bench) -> None:
+    """As after a return to an older program: what was in flight is recorded, the order refused, the next one runs."""
+    operations = bench.commit([tag("a")])
+    bench.destination.answers[operations[0].operation_id] = [refused()]
+    await bench.drain()
+    order = bench.ledger.resume("run-1")
+    await _die_in(bench, operations[0])
+    newer = replace(order, body={**order.body, "policy": {"on_crash": "ask"}})
+    bench.ledger.orders[order.inbox_id - 1] = newer
+    bench.commit([tag("b")], run_id="run-2")
+    assert (await bench.drain("run-2")).ending == "run.applied"
+    assert bench.ledger.kinds("run-1")[-3:] == ["operation.unknown", "run.interrupted", "plan.refused"]
+    assert bench.ledger.state_of(order) == "refused"
