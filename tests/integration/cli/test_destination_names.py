@@ -1,4 +1,4 @@
-"""A destination that has several names is one binding with one writer, through the whole program."""
+"""A destination that has several names is one binding with one writer; one that cannot be opened refuses no plan."""
 
 from __future__ import annotations
 
@@ -40,3 +40,17 @@ def test_g02_a_name_of_the_ledger_cannot_become_an_alias_of_another(cli: Command
     refused = cli.run("resume", planned["run"])
     assert refused.returncode == 1, refused.stderr
     assert f"declare {cli.sandbox.url}" in refused.stderr
+
+
+@pytest.mark.rules("G10", "G11", "G12")
+def test_g10_1_a_missing_token_refuses_no_plan(cli: CommandLine) -> None:
+    """It is this process's trouble: the order stays, for this one with a token or for another writer."""
+    cli.source({"name": "a"})
+    planned = cli.plan()
+    command = ("apply", planned["run"], "--expected-checksum", planned["plan_checksum"])
+    refused = cli.run(*command, INFRAHUB_API_TOKEN="")
+    assert refused.returncode == 1, refused.stderr
+    assert "INFRAHUB_API_TOKEN" in refused.stderr
+    events = json.loads(cli.run("replay", "--run", planned["run_id"], "--output", "json").stdout)
+    assert [event["kind"] for event in events] == ["plan.committed"]
+    assert cli.apply(planned).returncode == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 
@@ -36,3 +37,22 @@ def test_8_a_resumption_that_goes_on_is_not_reported_by_the_end_before_it(cli: C
     waited = cli.run("resume", planned["run"], "--wait-timeout", "1")
     assert waited.returncode == 8, waited.stderr
     held.release()
+
+
+@pytest.mark.rules("G4", "P143")
+def test_g04_130_sigterm_leaves_the_run_open_and_nothing_in_doubt(cli: CommandLine) -> None:
+    cli.source(*({"name": f"tag-{number:03}"} for number in range(100)))
+    planned = cli.plan()
+    held = cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, nth=3, hold="before-answer"))
+    process = cli.start("apply", planned["run"], "--expected-checksum", planned["plan_checksum"], "--output", "json")
+    assert held.wait_reached(60)
+    process.send_signal(signal.SIGTERM)
+    held.release()
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    left = json.loads(stdout)
+    assert (left["state"], left["running"], left["unknown"], left["failed"]) == ("open", True, 0, 0)
+    assert left["applied"] == cli.sandbox.store.count("BuiltinTag", branch=cli.branch) < 100
+    done = cli.apply(planned)
+    assert done.returncode == 0, done.stderr
+    assert cli.mutations() == 100
