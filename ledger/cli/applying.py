@@ -135,10 +135,13 @@ async def _write_or_watch(
             await writer.drain(run_id, by=by, interrupted=ends.stop_run, leave=ends.leave)
             return
         except (LeaseHeldError, EpochMovedError, FencedWriterError, LeaseLostError, DispatchRefusedError) as exc:
-            if exc.found != said:
-                said = exc.found
-                what = f"another writer serves {binding}" if isinstance(exc, LeaseHeldError) else exc.checked
-                people.print(Text.assemble(("waiting: ", "yellow"), f"{what}: {exc.found}"), soft_wrap=True)
+            why = f"{exc.checked}: {exc.found}"
+            if isinstance(exc, LeaseHeldError):
+                # without the seconds that are left: they would make a new message of it each time
+                why = f"another writer serves {binding}: {exc.facts.get('host')}, since {exc.facts.get('since')}"
+            if why != said:
+                said = why
+                people.print(Text.assemble(("waiting: ", "yellow"), why), soft_wrap=True)
         row = await ledger.binding(binding)
         if row is None or not await _goes_on(ledger, binding, run_id):
             return

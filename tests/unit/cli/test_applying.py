@@ -97,3 +97,22 @@ async def test_a_run_that_nothing_is_ordered_for_is_over(monkeypatch: pytest.Mon
     writer = _Writer([_of(LeaseHeldError)])
     await _wait(monkeypatch, writer, orders)
     assert writer.drained == 1
+
+
+async def test_who_holds_the_lease_is_told_once_and_not_with_every_look(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = {"host": "there", "since": "2026-11-29T18:00:00+00:00"}
+    held: list[ApplyLedgerError] = [
+        LeaseHeldError(
+            checked="the claim",
+            expected="a free lease",
+            found=f"held for {seconds} s",
+            next_action="wait",
+            facts={**facts, "seconds": seconds},
+        )
+        for seconds in (3.0, 2.5, 2.0)
+    ]
+    await _wait(monkeypatch, _Writer(held), [_Order("run-1")])
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("waiting")]
+    assert "there, since 2026-11-29T18:00:00" in told
