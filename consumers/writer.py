@@ -96,12 +96,16 @@ class BindingWriter:
             AliasRecordedError: the ledger keeps the destination under another of its names.
             Exception: a defect, after it was recorded.
         """
+        told = ""
         while not stop.is_set():
             try:
                 async with self._session() as worker:
+                    told = ""
                     await self._serve(worker, stop)
             except _CLAIM_AGAIN as exc:
-                _log.warning("not writing now", url=self._binding.url, branch=self._binding.branch, error=str(exc))
+                if _whose_turn(exc) != told:
+                    told = _whose_turn(exc)
+                    _log.warning("not writing now", url=self._binding.url, branch=self._binding.branch, error=str(exc))
                 self._observe(WriterProgress("claiming", seconds=_seconds_held(exc), detail=str(exc)))
                 await _wait(stop, self._settings.poll_interval)
 
@@ -250,6 +254,11 @@ class BindingWriter:
             poll_interval=self._settings.stop_poll_interval,
             clock=self._clock,
         )
+
+
+def _whose_turn(exc: Exception) -> str:
+    """What is worth telling once: who holds the lease, without the seconds that are left of it; else the trouble."""
+    return f"held by {exc.facts.get('owner')}" if isinstance(exc, LeaseHeldError) else str(exc)
 
 
 def _seconds_held(exc: Exception) -> float:

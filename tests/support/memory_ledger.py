@@ -209,7 +209,8 @@ class MemoryLedger:
         self, binding_id: int, *, owner: str, ttl: float, settle: float, body_host: str, body_process_id: str
     ) -> Lease:
         if self.owner is not None and self.expires > self.clock.now:
-            raise _refusal(LeaseHeldError, f"held by {self.owner}", seconds=self.expires - self.clock.now)
+            left = self.expires - self.clock.now
+            raise _refusal(LeaseHeldError, f"held by {self.owner} for {left} s", owner=self.owner, seconds=left)
         self.epoch += 1
         self.owner, self.expires = owner, self.clock.now + ttl
         if self.in_flight is not None:

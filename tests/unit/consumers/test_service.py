@@ -55,6 +55,24 @@ async def test_a_writer_that_finds_the_binding_held_waits_and_says_so(bench: Ben
     await task
 
 
+async def test_a_writer_in_reserve_tells_once_who_holds_the_binding(bench: Bench) -> None:
+    await bench.ledger.claim(1, owner="other", ttl=60, settle=0, body_host="there", body_process_id="other")
+    stop = asyncio.Event()
+
+    def looked(times: int) -> bool:
+        bench.ledger.clock.now += 0.001
+        return sum(progress.phase == "claiming" for progress in bench.shown) >= times
+
+    with capture_logs() as logs:
+        task = asyncio.create_task(bench.writer().run_until(stop))
+        await until(lambda: looked(3))
+        bench.ledger.owner = "another"
+        await until(lambda: looked(6))
+        stop.set()
+        await task
+    assert [entry["event"] for entry in logs] == ["not writing now"] * 2
+
+
 @pytest.mark.rules("G4")
 async def test_g04_a_writer_that_lost_its_ledger_claims_again_and_resumes(bench: Bench) -> None:
     operations = bench.commit([tag("a"), tag("b")])
