@@ -21,7 +21,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from ledger.commit import LedgerPosition
 from ledger.errors import ConfigurationError
 from ledger.plan.canonical import canonical_json_bytes
-from ledger.plan.files import write_durably
+from ledger.plan.errors import PlanArtifactUnreadableError
+from ledger.plan.files import read_regular, write_durably
 from producers.errors import RunDirectoryError, SyncBusyError
 
 CACHE_VARIABLE = "INFRAHUB_SYNC_CACHE_DIR"
@@ -29,6 +30,7 @@ DEFAULT_ROOT = Path(".infrahub-sync-cache")
 LOCK_FILE = ".lock"
 ROWCOUNTS_FILE = "last-successful-rowcounts.json"
 RUN_FILE = "run.json"
+_MAX_RECORD_BYTES = 16 * 1024 * 1024
 
 
 class RunRecord(BaseModel):
@@ -136,9 +138,12 @@ def read_run_record(run_dir: Path) -> RunRecord:
     """
     path = run_dir / RUN_FILE
     try:
-        return RunRecord.model_validate_json(path.read_bytes())
-    except OSError as exc:
-        found = exc.strerror or type(exc).__name__
+        data = read_regular(path, at_most=_MAX_RECORD_BYTES)
+        if data is not None:
+            return RunRecord.model_validate_json(data)
+        found = "no such file"
+    except PlanArtifactUnreadableError as exc:
+        found = exc.found
     except ValidationError as exc:
         found = f"{exc.error_count()} faults in the file"
     raise RunDirectoryError(

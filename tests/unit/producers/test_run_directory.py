@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -77,4 +78,21 @@ def test_g11_a_damaged_run_record_is_refused(tmp_path: Path, data: bytes | None)
     if data is not None:
         (tmp_path / "run.json").write_bytes(data)
     with pytest.raises(RunDirectoryError):
+        read_run_record(tmp_path)
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.timeout(30)
+def test_g11_a_run_record_that_is_no_file_of_a_sensible_size_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    os.mkfifo(path)
+    with pytest.raises(RunDirectoryError, match="regular file"):
+        read_run_record(tmp_path)
+    path.unlink()
+    with path.open("wb") as file:
+        file.truncate(17 * 1024 * 1024)
+    with pytest.raises(RunDirectoryError, match="more than"):
+        read_run_record(tmp_path)
+    path.write_bytes(b'{"status": ' + b"[" * 100_000)
+    with pytest.raises(RunDirectoryError, match="1 faults"):
         read_run_record(tmp_path)
