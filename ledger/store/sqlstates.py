@@ -72,7 +72,9 @@ OWN_STATES: Mapping[str, Meaning] = {
     ),
     "LG016": Meaning(errors.RunFinishedError, "a run that has not ended", "make a fresh plan if something is missing"),
     "LG017": Meaning(
-        errors.RunStillOpenError, "a run that was stopped, failed or was interrupted", "wait, or stop it first"
+        errors.RunStillOpenError,
+        "a run that ended and that nobody goes on with",
+        "leave it to its writer (where none runs, `apply-ledger apply` is one), or stop it first",
     ),
     "LG018": Meaning(errors.OrderConflictError, "an open order with this content", "look at the order that is there"),
     "LG019": Meaning(errors.PlanConflictError, "the plan that the checksum names", _ALARM),
