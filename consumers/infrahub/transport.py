@@ -10,10 +10,8 @@ proxies and credentials of the environment, each of which would have to be switc
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import ssl
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -38,11 +36,6 @@ _HEADERS = {"accept": "*/*", "accept-encoding": "gzip, deflate", "user-agent": "
 _parsed_url = lru_cache(maxsize=64)(httpx.URL)
 
 TransportFactory = Callable[[], httpx.AsyncBaseTransport]
-
-if importlib.util.find_spec("sniffio") is None:
-    # httpcore tries to import this optional package several times in each request, and Python does not remember a
-    # search of all folders that found nothing: that was a fifth of our time for a request. None says "not there".
-    sys.modules["sniffio"] = None  # type: ignore[assignment]  # the import system's own mark, which has no type
 
 
 class _Pool:
