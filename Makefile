@@ -28,7 +28,7 @@ $(BIN)/.installed: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-demo: $(BIN)/.installed ## plan, commit, apply and verify real inventories (about three minutes after installation)
+demo: $(BIN)/.installed ## plan, commit, apply and verify real inventories (about four minutes after installation)
 	@rm -rf $(STATE) && mkdir -p $(STATE)
 	@$(CLEAN) $(BIN)/python -m tests.demo --state $(STATE)
 

@@ -11,11 +11,13 @@ from pydantic import ValidationError
 
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy, commit_id, utc_text
+from ledger.plan.checksum import plan_checksum
 from ledger.plan.errors import ManifestInvalidError
+from ledger.plan.layout import REPLAN
 from ledger.plan.model import PlanManifest
-from ledger.plan.reader import parse_artifact, read_raw_artifact, require_applicable
+from ledger.plan.reader import PlanArtifact, parse_artifact, read_raw_artifact, require_applicable
 from producers.config import load_configuration
-from producers.errors import ConfigurationChangedError, UnexpectedChecksumError
+from producers.errors import AlteredPlanError, ConfigurationChangedError, UnexpectedChecksumError
 from producers.run_directory import RUN_FILE, RunRecord, read_run_record
 
 
@@ -49,6 +51,7 @@ def build_commit(
 
     Raises:
         PlanArtifactError: there is no complete plan, or one that cannot be applied.
+        AlteredPlanError: manifest or operations were changed since the plan was written.
         UnexpectedChecksumError: the plan is not the one that was reviewed.
         RunDirectoryError: ``run.json`` is missing or damaged.
         ConfigurationChangedError: the configuration is another one by now, or nobody says where it is.
@@ -58,6 +61,7 @@ def build_commit(
     artifact = parse_artifact(raw)
     require_applicable(artifact)
     manifest = artifact.manifest
+    _require_unaltered(artifact)
     if expected_checksum is not None and expected_checksum != manifest.plan_checksum:
         raise UnexpectedChecksumError(
             checked=f"the plan of run {manifest.run_id}",
@@ -86,6 +90,18 @@ def build_commit(
             policy=policy,
             committed_at=utc_text(clock().astimezone(UTC)),
             traceparent=traceparent,
+        )
+
+
+def _require_unaltered(artifact: PlanArtifact) -> None:
+    """The gate compares again; here a changed byte is named before anything it says is believed (G1)."""
+    computed = plan_checksum(artifact.manifest_document, artifact.raw.operations_bytes)
+    if computed != artifact.manifest.plan_checksum:
+        raise AlteredPlanError(
+            checked=f"the checksum over manifest and operations of run {artifact.manifest.run_id}",
+            expected=artifact.manifest.plan_checksum,
+            found=computed,
+            next_action=REPLAN,
         )
 
 

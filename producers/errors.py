@@ -94,6 +94,10 @@ class ConfigurationChangedError(PlanningError):
     """The configuration is not the one that the saved plan was made from (A60, C22)."""
 
 
+class AlteredPlanError(PlanningError):
+    """The plan's bytes do not have the checksum that its manifest states (G1)."""
+
+
 class UnexpectedChecksumError(PlanningError):
     """The plan on disk is not the plan that was reviewed."""
 

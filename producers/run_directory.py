@@ -83,22 +83,34 @@ def locked(sync_directory: Path) -> Iterator[None]:
 
     Raises:
         SyncBusyError: another process holds it.
+        RunDirectoryError: the folder cannot be made or written.
     """
-    sync_directory.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(sync_directory / LOCK_FILE, timeout=0)
     try:
+        sync_directory.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(sync_directory / LOCK_FILE, timeout=0)
         lock.acquire()
-    except Timeout:
-        raise SyncBusyError(
-            checked=f"the lock of {sync_directory.name}",
-            expected="no other run of this sync",
-            found=f"{sync_directory / LOCK_FILE} is held by another process",
-            next_action="wait until that run has ended",
-        ) from None
+    except OSError as exc:
+        if isinstance(exc, Timeout):
+            raise _busy(sync_directory) from None
+        raise RunDirectoryError(
+            checked=f"the folder of all runs of this sync, {sync_directory}",
+            expected="a folder that can be made and written",
+            found=exc.strerror or type(exc).__name__,
+            next_action=f"set {CACHE_VARIABLE} to a folder of yours, or work in another one",
+        ) from exc
     try:
         yield
     finally:
         lock.release()
+
+
+def _busy(sync_directory: Path) -> SyncBusyError:
+    return SyncBusyError(
+        checked=f"the lock of {sync_directory.name}",
+        expected="no other run of this sync",
+        found=f"{sync_directory / LOCK_FILE} is held by another process",
+        next_action="wait until that run has ended",
+    )
 
 
 def create_run_directory(sync_directory: Path, now: datetime) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -186,8 +187,24 @@ async def run_result(dsns: Dsns, ledger: Ledger, binding: DestinationBinding, ru
     if summary.state == "refused":
         findings = await _findings(ledger, row.id, run_id)
     rate = summary.operations_per_second
-    document = {**summary.document(), "operations_per_second": None if rate is None else round(rate, 1)}
+    document = {
+        **summary.document(),
+        "operations_per_second": None if rate is None else round(rate, 1),
+        "failure": await _failure(ledger, row.id, run_id) if summary.failed_operation else None,
+    }
     return RunResult(document, findings)
+
+
+async def _failure(ledger: Ledger, binding_id: int, run_id: str) -> dict[str, Any] | None:
+    """What the last failed or unknown operation of a run said: the reason a person looks for first."""
+    last = None
+    async for event in ledger.events(binding_id, run_id=run_id):
+        if event.kind in ("operation.failed", "operation.unknown"):
+            last = event
+    if last is None:
+        return None
+    body: dict[str, Any] = json.loads(last.body)
+    return {key: body[key] for key in ("error", "message", "next_action")}
 
 
 async def _findings(ledger: Ledger, binding_id: int, run_id: str) -> list[Finding]:
@@ -229,14 +246,18 @@ def _finish_artifact(run_dir: Path, result: RunResult) -> None:
         write_rowcounts(run_dir.parent, rowcounts_of_snapshots(manifest.source_snapshot))
 
 
-def show_result(result: RunResult, run: str, *, table: bool) -> None:
+def show_result(result: RunResult, run: str, *, table: bool, repeated: bool = False) -> None:
     """The summary of a run for people, what failed, and the next command."""
     from ledger.cli.run_display import print_run
 
     if table:
         print_run(result.document)
     for finding in result.findings:
-        people.print(Text(str(finding), style="red"))
+        people.print(Text(str(finding), style="red"), soft_wrap=True)
+    if result.state == "refused" and repeated:
+        people.print("this is the verdict of its earlier commit; `resume` asks again, also under another policy")
+        next_command(f"apply-ledger resume {run} --reason TEXT   (with --allow-stale where a person decides so)")
+        return
     if result.state in ("failed", "interrupted", "stopped"):
         next_command(f"apply-ledger resume {run} --reason TEXT")
     elif result.state == "refused":
@@ -249,8 +270,8 @@ def _waited_enough(run_id: str, seconds: float | None) -> WaitTimeoutError:
     return WaitTimeoutError(
         checked=f"run {run_id}",
         expected=f"an end within {seconds:g} s",
-        found="a run that still goes on",
-        next_action=f"apply-ledger runs show {run_id}",
+        found="a run that is open and not over",
+        next_action=f"`apply-ledger apply {run_id}` or a running `work` goes on with it; `runs show {run_id}` looks",
     )
 
 

@@ -15,14 +15,15 @@ from ledger.cli.output import (
     people,
     write_document,
     write_record_line,
+    write_records,
     write_rows,
     write_stream_head,
 )
 from ledger.cli.plan_commands import OutputOption
 from ledger.cli.progress import progress
 from ledger.cli.run_lookup import binding_of_run, run_id_of
-from ledger.cli.session import ledger_dsns, open_ledger, run_async, settings_of
-from ledger.errors import UsageError
+from ledger.cli.session import ledger_dsns, open_ledger, require_ledger, run_async, settings_of
+from ledger.errors import ApplyLedgerError, ConfigurationError, UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ BranchOption = Annotated[str | None, typer.Option("--branch", help="Only the bin
 
 REPLAY_COLUMNS = ("position", "recorded_at", "kind", "run_id", "operation_id", "ordinal", "attempt", "writer_epoch")
 REBUILD_COLUMNS = ("projection", "binding", "position", "documents", "equal", "digest")
+
+
+class NothingToVerifyError(ApplyLedgerError):
+    """An empty ledger holds nothing that could be wrong, and proves nothing either."""
 
 
 def register(app: typer.Typer) -> None:
@@ -58,6 +63,7 @@ def replay(
 ) -> int:
     """List events exactly as they were recorded, in order."""
     settings = settings_of(context)
+    require_ledger(settings)
     if output is OutputForm.TABLE:
         rows, total = run_async(_first_events(settings, run, url, branch, after, limit or 50))
         write_rows(rows, form=output, stream="events", columns=REPLAY_COLUMNS, total=total)
@@ -118,12 +124,23 @@ def verify(
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """Check the chain of events, the stored plans and the outcomes; say what held and what could not be checked."""
-    reports = run_async(_verify(settings_of(context), url, branch))
+    settings = settings_of(context)
+    require_ledger(settings)
+    reports = run_async(_verify(settings, url, branch))
     if output is OutputForm.TABLE:
         for report in reports:
             _print_report(report)
+    elif output is OutputForm.NDJSON:
+        write_records([report.document() for report in reports], stream="verify")
     else:
         write_document([report.document() for report in reports])
+    if not reports:
+        raise NothingToVerifyError(
+            checked="the bindings of this ledger",
+            expected="at least one with a record to verify",
+            found="none",
+            next_action="check APPLY_LEDGER_DATA_DIR or APPLY_LEDGER_DSN; `apply-ledger runs` lists what was committed",
+        )
     if all(report.holds for report in reports):
         return ExitCode.DONE
     for report in reports:
@@ -163,7 +180,9 @@ def _print_report(report: VerifyReport) -> None:
 
 def rebuild(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> int:
     """Compute every projection from the first event again and compare it with the live one, byte for byte."""
-    found, names = run_async(_rebuild(settings_of(context)))
+    settings = settings_of(context)
+    require_ledger(settings)
+    found, names = run_async(_rebuild(settings))
     rows = [
         {
             "projection": item.projection,
@@ -203,12 +222,21 @@ async def _rebuild(settings: Settings) -> tuple[list[Rebuilt], dict[int, str]]:
         return found, {row.id: str(row.binding) for row in await ledger.bindings()}
 
 
+def _normalised(url: str) -> str:
+    try:
+        return DestinationBinding(url=url, branch="main").normalised().url
+    except ConfigurationError as exc:
+        raise UsageError(
+            checked="--url", expected=exc.expected, found=exc.found, next_action="name it in full"
+        ) from exc
+
+
 async def _chosen(ledger: Ledger, url: str | None, branch: str | None, run_id: str | None) -> list[BindingRow]:
     """The bindings that were asked for: one by its run, or all that match url and branch."""
     if run_id is not None:
         return [await binding_of_run(ledger, run_id)]
     rows = await ledger.bindings()
-    wanted = None if url is None else DestinationBinding(url=url, branch=branch or "main").normalised().url
+    wanted = None if url is None else _normalised(url)
     chosen = [row for row in rows if wanted in (None, row.url) and branch in (None, row.branch)]
     if not chosen and (url is not None or branch is not None):
         raise UsageError(

@@ -44,6 +44,9 @@ def _storable(text: str | None) -> str | None:
     return text
 
 
+MAX_WAIT = 366 * 24 * 3600.0
+"""Seconds. Also what keeps ``nan`` and ``inf`` out."""
+
 ReasonOption = Annotated[str, typer.Option("--reason", callback=_storable, help="Why; recorded with the order.")]
 ActorOption = Annotated[
     str | None,
@@ -64,7 +67,9 @@ AllowChangeOption = Annotated[
 ConfigFileOption = Annotated[
     Path | None, typer.Option("--config-file", help="Where the sync's configuration is now, if it moved.")
 ]
-WaitTimeoutOption = Annotated[float | None, typer.Option("--wait-timeout", help="Seconds to wait for the run at most.")]
+WaitTimeoutOption = Annotated[
+    float | None, typer.Option("--wait-timeout", min=0, max=MAX_WAIT, help="Seconds to wait for the run at most.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -106,9 +111,11 @@ def commit(
     if output is OutputForm.TABLE:
         again = "committed" if receipt.first else "had been committed before; nothing changed"
         people.print(f"run {order.run_id} {again} (ledger position {receipt.position})")
-    next_command(
-        f"apply-ledger apply {run} --expected-checksum {order.plan_checksum}   (or let `apply-ledger work` take it)"
-    )
+    if receipt.first:
+        next_command(f"apply-ledger apply {run} --expected-checksum {order.plan_checksum}")
+        people.print("      or let a running `apply-ledger work` take it", style="dim")
+    else:
+        next_command(f"apply-ledger runs show {order.run_id}")
     return ExitCode.DONE
 
 
@@ -131,13 +138,14 @@ def apply(
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
 
-    async def work() -> RunResult:
-        order, _ = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
+    async def work() -> tuple[RunResult, bool]:
+        order, receipt = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
         result = await carry_out(settings, order.binding, order.run_id, by=order.actor, wait_timeout=wait_timeout)
         finish_artifact(settings.cache_dir, run, result)
-        return result
+        return result, not receipt.first
 
-    return _report(run_async(work()), run, output)
+    result, repeated = run_async(work())
+    return _report(result, run, output, repeated=repeated)
 
 
 def resume(
@@ -257,9 +265,9 @@ def _this_user() -> str:
         return "unknown"
 
 
-def _report(result: RunResult, run: str, output: OutputForm) -> int:
+def _report(result: RunResult, run: str, output: OutputForm, *, repeated: bool = False) -> int:
     _write_record(result.document, output, stream="run-summary")
-    show_result(result, run, table=output is OutputForm.TABLE)
+    show_result(result, run, table=output is OutputForm.TABLE, repeated=repeated)
     return result.exit_code
 
 

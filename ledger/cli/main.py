@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import io
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -95,8 +97,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(result) if isinstance(result, int) else ExitCode.DONE
 
 
+def _prepare_streams() -> None:
+    """A closed stream is an empty one, and what a terminal's encoding cannot show is shown escaped."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - likewise
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def run() -> None:
     """The console script."""
+    _prepare_streams()
     # Plans are millions of objects without a cycle that live to the end of a command. Python's own setting goes through
     # all of them again and again: that took more time than everything else that is done with a plan.
     gc.set_threshold(*_CYCLE_SEARCH)

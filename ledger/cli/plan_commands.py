@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ from ledger.cli.output import OutputForm, data_console, next_command, people, wr
 from ledger.cli.progress import progress
 from ledger.cli.run_lookup import find_run_directory
 from ledger.cli.session import infrahub_settings, ledger_exists, open_ledger, run_async, settings_of
-from ledger.errors import ApplyLedgerError, UsageError
+from ledger.errors import ApplyLedgerError, ConfigurationError, UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def plan(
         "concurrent_load": concurrent_load,
     }
     planned = run_async(_plan(settings, loaded, branch, options))
-    _show_planned(settings, planned, output)
+    _show_planned(settings, planned, output, warnings=planned.warnings[len(loaded.warnings) :])
     changes = any(planned.counts.get(action) for action in ("create", "update"))
     return ExitCode.CHANGES_PRESENT if detailed_exitcode and changes else ExitCode.DONE
 
@@ -133,6 +134,7 @@ async def _plan(
     from producers.planning import PlanOptions, make_plan
 
     binding = resolve_binding(loaded.config, environ=os.environ, branch_flag=branch)
+    _say_what_decides(loaded, binding)
     destination = settings.declared(binding)
     async with open_reader(infrahub_settings(settings, destination)) as reader:
         # Before anything is read there: what is written while we read must count as written since.
@@ -179,22 +181,38 @@ async def _baseline(ledger: Ledger, binding_id: int, source: str) -> dict[str, i
     return rowcounts_of_snapshots(parse_manifest(decode_manifest(manifest)).source_snapshot)
 
 
+def _say_what_decides(loaded: LoadedConfiguration, binding: DestinationBinding) -> None:
+    """The environment wins over the file, as it does in infrahub-sync; where they differ that must be seen."""
+    from ledger.binding import normalise_url
+
+    in_file = loaded.config.destination.settings.get("url")
+    if not isinstance(in_file, str) or "$" in in_file:
+        return
+    try:
+        named = normalise_url(in_file)
+    except ConfigurationError:
+        named = "no usable address"
+    if named != binding.url:
+        note = f"note: planning for {binding.url} from the environment; the file says {named}"
+        people.print(note, style="yellow", soft_wrap=True)
+
+
 def _saved(run_dir: Path) -> SavedPlan:
     from ledger.plan import read_saved_plan
 
     return read_saved_plan(run_dir)
 
 
-def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm) -> None:
+def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *, warnings: Sequence[str]) -> None:
     run = f"{planned.run_dir.parent.name}/{planned.run_id}"
-    for warning in planned.warnings:
+    for warning in warnings:
         people.print(f"warning: {warning}", style="yellow")
     if output is OutputForm.TABLE:
         from ledger.plan.review import render_review
 
         saved = _saved(planned.run_dir)
         last_writers, overlaps = run_async(_what_the_ledger_says(settings, saved))
-        render_review(saved, data_console(), last_writers=last_writers, overlaps=overlaps)
+        render_review(saved, data_console(), listed=False, last_writers=last_writers, overlaps=overlaps)
     else:
         record = {
             "run": run,

@@ -60,32 +60,31 @@ class _Bars:
 
     def report(self, phase: str, done: int, total: int | None) -> None:
         if phase not in self._tasks:
-            self._tasks[phase] = self._bars.add_task(phase, total=total)
+            self._tasks[phase] = self._bars.add_task(phase, total=total, completed=done)
         self._bars.update(self._tasks[phase], completed=done, total=total)
 
 
 class _PlainLines:
     def __init__(self, unit: str) -> None:
         self._unit = unit
-        self._began: dict[str, float] = {}
+        self._began: dict[str, tuple[float, int]] = {}
         self._last = time.monotonic()
 
     def report(self, phase: str, done: int, total: int | None) -> None:
         now = time.monotonic()
-        began = self._began.setdefault(phase, now)
+        began, from_ = self._began.setdefault(phase, (now, done))
         if now - self._last < PLAIN_LINE_EVERY:
             return
         self._last = now
         of = "" if total is None else f" of {total:,}"
-        people.print(
-            f"{phase}: {done:,}{of} {self._unit}{_pace(done, total, now - began)}", style="dim", soft_wrap=True
-        )
+        left = None if total is None else total - done
+        pace = _pace(done - from_, left, now - began)
+        people.print(f"{phase}: {done:,}{of} {self._unit}{pace}", style="dim", soft_wrap=True)
 
 
-def _pace(done: int, total: int | None, seconds: float) -> str:
-    """Rate and remaining time; nothing in a phase's first second, where they would be a guess."""
+def _pace(done: int, left: int | None, seconds: float) -> str:
+    """Rate and remaining time of what was done here; nothing in a phase's first second, where they would be a guess."""
     if seconds < 1.0 or not done:
         return ""
     rate = done / seconds
-    left = "" if total is None else f", about {max(total - done, 0) / rate:,.0f} s to go"
-    return f", {rate:,.0f}/s{left}"
+    return f", {rate:,.0f}/s" + ("" if left is None else f", about {max(left, 0) / rate:,.0f} s to go")

@@ -11,7 +11,7 @@ from ledger.cli.output import OutputForm, next_command, people, write_document, 
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.run_display import binding_line, print_run
 from ledger.cli.run_lookup import binding_of_run, run_id_of
-from ledger.cli.session import ledger_dsns, run_async, settings_of
+from ledger.cli.session import ledger_dsns, require_ledger, run_async, settings_of
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ def list_runs(
     """List runs, newest first."""
     if context.invoked_subcommand is not None:
         return None
-    rows, bindings = run_async(_overviews(settings_of(context)))
+    settings = settings_of(context)
+    require_ledger(settings)
+    rows, bindings = run_async(_overviews(settings))
     shown = rows[:limit]
     columns = COLUMNS if len(bindings) > 1 else tuple(column for column in COLUMNS if column != "destination")
     if output is OutputForm.TABLE:
@@ -65,7 +67,9 @@ def list_runs(
 @runs.command("show")
 def show_run(context: typer.Context, run: RunArgument, output: OutputOption = OutputForm.TABLE) -> int:
     """Show one run: counts that add up to its plan, positions, what failed, what it overwrote."""
-    result = run_async(_one(settings_of(context), run_id_of(run)))
+    settings = settings_of(context)
+    require_ledger(settings)
+    result = run_async(_one(settings, run_id_of(run)))
     if output is OutputForm.JSON:
         write_document({**result.document, "findings": [finding.model_dump() for finding in result.findings]})
     elif output is OutputForm.NDJSON:

@@ -46,6 +46,9 @@ def print_run(document: Mapping[str, Any]) -> None:
         proven = document["failed_operation_wrote"] is False
         wrote = "proven to have written nothing" if proven else "may have written"
         console.print(Text(f"  failed operation {document['failed_operation']}: {wrote}", style="red"))
+        if document.get("failure"):
+            reason = f"  {document['failure']['error']}: {document['failure']['message']}"
+            console.print(Text(reason, style="red"), soft_wrap=True)
     if document["skipped_delete_count"]:
         skipped = f"  warning: {document['skipped_delete_count']:,} recorded deletes were not executed"
         console.print(Text(skipped, style="yellow"))

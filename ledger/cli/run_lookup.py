@@ -61,5 +61,5 @@ async def binding_of_run(ledger: Ledger, run_id: str) -> BindingRow:
         checked=f"the run {run_id} in the ledger",
         expected="a committed run",
         found="no commit of it",
-        next_action=f"apply-ledger commit {run_id}",
+        next_action="`apply-ledger runs` lists what was committed",
     )

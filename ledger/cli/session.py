@@ -17,6 +17,7 @@ import structlog
 import typer
 
 from ledger.cli.settings import DestinationSettings, Settings, load_settings
+from ledger.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from consumers.infrahub.settings import InfrahubSettings
@@ -75,6 +76,25 @@ async def ledger_dsns(settings: Settings) -> Dsns:
 def ledger_exists(settings: Settings) -> bool:
     """Whether there is a ledger to ask without creating one; a review must not make folders (A85, C49)."""
     return settings.dsn is not None or embedded(settings).status().exists
+
+
+class LedgerMissingError(ConfigurationError):
+    """There is no ledger where one was to be read."""
+
+
+def require_ledger(settings: Settings) -> None:
+    """For commands that only read: a mistyped folder must not look like a ledger in which nothing is wrong.
+
+    Raises:
+        LedgerMissingError: nothing was ever recorded here.
+    """
+    if not ledger_exists(settings):
+        raise LedgerMissingError(
+            checked=f"the embedded ledger in {embedded(settings).status().folder}",
+            expected="a ledger in which something was recorded",
+            found="none",
+            next_action="check APPLY_LEDGER_DATA_DIR or APPLY_LEDGER_DSN; planning and applying make a new one",
+        )
 
 
 @asynccontextmanager

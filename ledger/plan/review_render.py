@@ -46,6 +46,7 @@ def render_review(
     console: Console,
     *,
     detail: bool = False,
+    listed: bool = True,
     kind: str | None = None,
     last_writers: Mapping[bytes, str] | None = None,
     overlaps: Sequence[Overlap] = (),
@@ -57,6 +58,7 @@ def render_review(
         saved: the plan.
         console: where to print; width and colours are the console's.
         detail: also the fields of each resource, and every resource.
+        listed: False leaves the lists out: header, counts by tier and kind, recorded deletes.
         kind: show only resources of this kind.
         last_writers: object key to the source that wrote it last; None where no ledger was asked.
         overlaps: what other sources applied to the same objects since the plan was made.
@@ -69,7 +71,8 @@ def render_review(
     print_problems(page, saved)
     print_overlaps(page, overlaps, kind)
     print_table(page, resources)
-    _print_groups(page, resources, secrets, detail=detail)
+    if listed:
+        _print_groups(page, resources, secrets, detail=detail)
     _print_deletes(page, resources, secrets, last_writers, detail=detail)
     print_notes(page, saved, resources, kind)
     page.last_line(Text(saved.summary.line, style="bold"))

@@ -98,6 +98,8 @@ def workplace(state: Path) -> Iterator[Workplace]:
             yield Workplace(state, url, environment)
         finally:
             _program(environment, "down")
+            if not ledger.is_relative_to(state):
+                shutil.rmtree(ledger, ignore_errors=True)
 
 
 def _is_foreign(name: str) -> bool:

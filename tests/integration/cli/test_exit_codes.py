@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -181,6 +183,8 @@ def test_g08_9_an_edited_event_is_found(cli: CommandLine) -> None:
         ("apply", "../../etc/passwd"),
         ("runs", "show"),
         ("replay", "--limit", "0"),
+        ("apply", "x/20261129T1200-00000000", "--wait-timeout", "-1"),
+        ("apply", "x/20261129T1200-00000000", "--wait-timeout", "nan"),
     ],
 )
 def test_64_wrong_usage(cli: CommandLine, arguments: tuple[str, ...]) -> None:
@@ -224,6 +228,72 @@ def test_1_a_file_that_cannot_be_used(cli: CommandLine, name: str, text: str, to
     done = cli.run("plan", "--config-file", "config.yml")
     assert done.returncode in (1, 3, 64), done.stderr
     assert told in done.stderr
+
+
+def test_1_reading_a_ledger_that_is_not_there(cli: CommandLine, tmp_path: Path) -> None:
+    for command in (("runs",), ("verify",), ("replay",), ("rebuild",), ("runs", "show", "20261129T1200-00000000")):
+        done = cli.run(*command, APPLY_LEDGER_DATA_DIR=str(tmp_path / "mistyped"))
+        assert done.returncode == 1, command
+        assert "mistyped" in done.stderr
+    assert not (tmp_path / "mistyped").exists()
+
+
+def test_1_a_folder_of_runs_that_cannot_be_made(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    (cli.folder / "a-file").write_text("", encoding="utf-8")
+    done = cli.run("plan", "--config-file", "config.yml", INFRAHUB_SYNC_CACHE_DIR=str(cli.folder / "a-file"))
+    assert done.returncode == 1
+    assert "INFRAHUB_SYNC_CACHE_DIR" in done.stderr
+
+
+@pytest.mark.rules("G1", "C30")
+def test_g01_3_an_edited_manifest_is_named_before_it_is_believed(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    manifest = cli.folder / "runs" / planned["run"] / "plan" / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes().replace(cli.branch.encode(), cli.branch[:-1].encode() + b"x"))
+    done = cli.apply(planned)
+    assert done.returncode == 3
+    assert "AlteredPlanError" in done.stderr
+
+
+def test_the_reason_of_a_failure_is_told_and_a_refused_run_says_how_it_goes_on(cli: CommandLine) -> None:
+    cli.source(TWO[0])
+    older = cli.plan()
+    cli.source(*TWO)
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, answer=FaultAnswer.TEXT_500))
+    planned = cli.plan()
+    assert cli.apply(planned).returncode == 5
+    shown = cli.run("runs", "show", planned["run_id"])
+    assert "500" in shown.stdout
+    assert cli.run("resume", planned["run"], "--reason", "again").returncode == 0
+    assert cli.apply(older).returncode == 6
+    again = cli.apply(older, "--allow-stale")
+    assert again.returncode == 6
+    assert f"apply-ledger resume {older['run']}" in again.stderr
+
+
+def test_verify_has_a_stream_form(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    assert cli.apply(cli.plan()).returncode == 0
+    lines = cli.run("verify", "--branch", cli.branch, "--output", "ndjson").stdout.splitlines()
+    assert json.loads(lines[0])["stream"] == "verify"
+    assert [json.loads(line)["holds"] for line in lines[1:]] == [True]
+
+
+def test_a_closed_or_narrow_stdout_is_no_defect(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    assert cli.run("show", planned["run"], PYTHONIOENCODING="ascii").returncode == 0
+    closed = subprocess.run(
+        ["/bin/sh", "-c", f'"{sys.executable}" -m ledger.cli.main show {planned["run"]} >&-'],
+        cwd=cli.folder,
+        env=cli.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (closed.returncode, "Traceback" in closed.stderr) == (0, False)
 
 
 def test_1_an_undeclared_destination(cli: CommandLine) -> None:
