@@ -23,6 +23,7 @@ class Level(StrEnum):
     CATALOGUE = "catalogue"
     PLANS = "plans"
     OUTCOMES = "outcomes"
+    GUARDS = "guards"
     CHECKPOINTS = "checkpoints"
 
 
@@ -33,6 +34,7 @@ SAYS: Mapping[Level, str] = {
     Level.CATALOGUE: "each event is of a kind and version that this program knows, with a canonical body of that shape",
     Level.PLANS: "the stored bytes of each plan hash to its checksum, its artifact digest and its coverage digest",
     Level.OUTCOMES: "outcomes are those of the plan's operations, in the plan's order, none passed over, none twice",
+    Level.GUARDS: "the triggers that refuse changes are in force, in every session, on every table that they guard",
     Level.CHECKPOINTS: "the head agrees with one that was published outside this database",
 }
 

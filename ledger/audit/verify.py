@@ -51,6 +51,7 @@ async def verify_binding(
     for trace in events.runs.values():
         audit = RunAudit(ledger, row.id, row.head_position, trace, reports[Level.PLANS], reports[Level.OUTCOMES])
         await audit.run()
+    await _check_guards(ledger, reports[Level.GUARDS])
     return VerifyReport(
         url=row.url,
         branch=row.branch,
@@ -59,3 +60,15 @@ async def verify_binding(
         events=events.verifier.events,
         levels=tuple(reports.values()),
     )
+
+
+async def _check_guards(ledger: Ledger, report: LevelReport) -> None:
+    """Only an administrator can switch a trigger off; left off, anybody's next mistake would go through unseen."""
+    report.checked = 1
+    for table in await ledger.unguarded_tables():
+        report.add(
+            "GuardOffError",
+            checked=f"the triggers of ledger.{table}",
+            expected="refuse_row_change and refuse_truncate, enabled always",
+            found="missing, switched off, or not for every session",
+        )

@@ -84,6 +84,10 @@ class Ledger(OrderQueries, PlanQueries, ObjectHistoryQueries):
         )
         return cls(session)
 
+    async def unguarded_tables(self) -> list[str]:
+        """Append-only tables whose triggers are not in force in every session; an untouched ledger has none (G8)."""
+        return [row["name"] for row in await self._session.rows("unguarded_tables")]
+
     async def close(self) -> None:
         """Give the connections back."""
         await self._session.close()

@@ -45,12 +45,27 @@ async def _edit(dsns: dict[str, str], *statements: str) -> None:
             await connection.execute(f"alter table ledger.{table} disable trigger all")
         for statement in statements:
             await connection.execute(statement)
+        # whoever edits a record covers the tracks: everything but the edit is as it was
+        for table in _TABLES:
+            for trigger in ("refuse_row_change", "refuse_truncate"):
+                await connection.execute(f"alter table ledger.{table} enable always trigger {trigger}")
     finally:
         await connection.close()
 
 
 def _failed(report: VerifyReport) -> set[Level]:
     return {level.level for level in report.levels if level.status is Status.FAILED}
+
+
+@pytest.mark.rules("G8")
+@pytest.mark.parametrize("how", ["disable trigger refuse_truncate", "enable trigger refuse_row_change"])
+async def test_g08_a_trigger_that_is_left_off_is_found(recorded_dsns: dict[str, str], how: str) -> None:
+    connection = await asyncpg.connect(recorded_dsns["admin"])
+    await connection.execute(f"alter table ledger.plan_operation {how}")
+    await connection.close()
+    report = await _report(recorded_dsns)
+    assert _failed(report) == {Level.GUARDS}
+    assert "plan_operation" in report.findings[0].checked
 
 
 @pytest.mark.rules("G8", "G3")
@@ -76,6 +91,7 @@ async def test_g08_an_untouched_ledger_holds_and_says_what_was_not_checked(recor
         Level.CATALOGUE: Status.HELD,
         Level.PLANS: Status.HELD,
         Level.OUTCOMES: Status.HELD,
+        Level.GUARDS: Status.HELD,
         Level.CHECKPOINTS: Status.NOT_CHECKED,
     }
     assert report.level(Level.PLANS).checked == 2
