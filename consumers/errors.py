@@ -116,6 +116,12 @@ class KnowabilityError(Exception):
 _STALE_NAMES = frozenset({StalePlanError.__name__, OverlapRefusedError.__name__})
 
 
+class ArtifactElsewhereError(ApplyLedgerError):
+    """A run that comes first has its files on another host; a command that waits for its own run refuses nobody's."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
 def exit_code_of_refusal(findings: Sequence[Finding]) -> ExitCode:
     """6 where being outdated is all that is wrong, else 3."""
     if findings and all(finding.name in _STALE_NAMES for finding in findings):

@@ -8,9 +8,16 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import structlog
+from pydantic import ValidationError
 
 from consumers.control import RunControl, StopRequest
-from consumers.errors import AliasRecordedError, DispatchRefusedError, LeaseLostError, WriterNotSetUpError
+from consumers.errors import (
+    AliasRecordedError,
+    ArtifactElsewhereError,
+    DispatchRefusedError,
+    LeaseLostError,
+    WriterNotSetUpError,
+)
 from consumers.lease import Clock, LeaseKeeper, suspend_clock
 from consumers.orders import moot_stops, next_order
 from consumers.pauses import NoPause, PauseHook, PausePoint
@@ -129,6 +136,7 @@ class BindingWriter:
             LeaseHeldError: a live lease is on the binding; its holder will carry the run out.
             LookupError: nothing is ordered for that run, and it never began.
             WriterNotSetUpError: this process cannot open the destination; what is ordered stays ordered.
+            ArtifactElsewhereError: a run of somebody else comes first and its files are not here; it stays ordered.
             StoreError, LeaseLostError: nothing more can be recorded by this process.
             Exception: a defect, after it was recorded.
         """
@@ -141,6 +149,8 @@ class BindingWriter:
                 if order is None:
                     return await worker.known_outcome(run_id)
                 is_ours = order.run_id == run_id
+                if not is_ours:
+                    await self._require_files(worker, order)
                 control = self._control(
                     worker.ledger,
                     worker.keeper,
@@ -153,6 +163,21 @@ class BindingWriter:
                 if is_ours:
                     return outcome
         return RunOutcome(run_id, "left_open")
+
+    async def _require_files(self, worker: RunWorker, order: Order) -> None:
+        """`work` speaks for the installation and refuses a run without files; whoever only waits for a run does not."""
+        try:
+            commit = await worker.ledger.run_commit(worker.keeper.lease.binding_id, order.run_id)
+        except ValidationError:
+            return  # an order that nobody can read is judged where it is carried out
+        if commit is None or (self._settings.artifact_root / commit.artifact).is_dir():
+            return
+        raise ArtifactElsewhereError(
+            checked=f"the run {order.run_id} of {commit.source}, which was ordered before",
+            expected=f"its files in {commit.artifact} below {self._settings.artifact_root}",
+            found="no such folder on this host",
+            next_action="run `apply` or `work` where that run was planned, then this one again",
+        )
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[RunWorker]:

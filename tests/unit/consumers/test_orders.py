@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from consumers.errors import ArtifactElsewhereError
 from consumers.pauses import PausePoint
 from ledger.commit import Policy
 from ledger.exit_codes import ExitCode
@@ -276,6 +277,18 @@ async def test_a_command_that_is_told_to_end_leaves_the_run_of_somebody_else_ope
     assert outcome.ending == "left_open"
     assert bench.ledger.kinds("theirs") == ["run.started", "operation.applied"]
     assert bench.ledger.kinds("ours") == []
+
+
+async def test_whoever_waits_for_a_run_refuses_nobody_elses_whose_files_are_on_another_host(bench: Bench) -> None:
+    bench.commit([tag("a")], run_id="theirs")
+    bench.commit([tag("b")], run_id="ours")
+    (bench.root / "sync" / "theirs").rename(bench.root / "sync" / "moved")
+    with pytest.raises(ArtifactElsewhereError, match="theirs"):
+        await bench.drain("ours")
+    assert bench.ledger.kinds("theirs") == bench.ledger.kinds("ours") == []
+    (bench.root / "sync" / "moved").rename(bench.root / "sync" / "theirs")
+    assert (await bench.drain("ours")).ending == "run.applied"
+    assert bench.ledger.kinds("theirs")[-1] == "run.applied"
 
 
 @pytest.mark.rules("G4")
