@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -28,6 +29,8 @@ from ledger.exit_codes import MEANING, ExitCode
 
 _CYCLE_SEARCH = (100_000, 20, 50)
 """When Python looks for unreachable cycles: at this many new objects, and at how many such looks for older ones."""
+
+_OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT})
 
 _EPILOG = "Exit codes: " + " · ".join(f"{code.value} {meaning}" for code, meaning in MEANING.items())
 
@@ -91,10 +94,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # the reader of our stdout went away (`| head`): nothing is wrong with the ledger
         sys.stderr.close()
         return ExitCode.DONE
+    except OSError as exc:
+        if exc.errno not in _OUTPUT_ERRORS or exc.filename is not None:
+            raise
+        return _output_lost(exc)
     except ApplyLedgerError as exc:
         show_refusal(exc)
         return exc.exit_code
     return int(result) if isinstance(result, int) else ExitCode.DONE
+
+
+def _output_lost(exc: OSError) -> int:
+    """What was asked for is done and recorded; only the words about it found no place."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
+    people.print(f"the output could not be written: {exc.strerror}", style="red")
+    return ExitCode.ERROR
 
 
 def _prepare_streams() -> None:
@@ -112,7 +126,12 @@ def run() -> None:
     # Plans are millions of objects without a cycle that live to the end of a command. Python's own setting goes through
     # all of them again and again: that took more time than everything else that is done with a plan.
     gc.set_threshold(*_CYCLE_SEARCH)
-    sys.exit(main())
+    code = main()
+    try:
+        sys.stdout.flush()
+    except OSError as exc:
+        code = _output_lost(exc)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

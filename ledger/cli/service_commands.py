@@ -43,7 +43,15 @@ def down(context: typer.Context) -> int:
     settings = settings_of(context)
     _require_embedded(settings, "down")
     server = embedded(settings)
-    folder = server.status().folder
+    status = server.status()
+    folder = status.folder
+    if folder.exists() and not status.exists:
+        raise ConfigurationError(
+            checked=f"the embedded database in {folder}",
+            expected="a folder that holds one and that this user may read",
+            found="another folder, or one of another user",
+            next_action="run `down` as the user who started it, or check APPLY_LEDGER_DATA_DIR",
+        )
     stopped = run_async(server.stop())
     people.print(f"the embedded database in {folder} " + ("is stopped" if stopped else "was not running"))
     return ExitCode.DONE

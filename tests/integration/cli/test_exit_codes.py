@@ -238,6 +238,33 @@ def test_1_reading_a_ledger_that_is_not_there(cli: CommandLine, tmp_path: Path) 
     assert not (tmp_path / "mistyped").exists()
 
 
+def test_1_down_does_not_speak_of_a_folder_that_it_cannot_read(cli: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "something").write_text("else", encoding="utf-8")
+    done = cli.run("down", APPLY_LEDGER_DATA_DIR=str(tmp_path / "foreign"))
+    assert done.returncode == 1
+    assert "not running" not in done.stderr
+
+
+def test_1_output_that_finds_no_place_is_said_and_is_no_defect(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    for options in ([], ["--output", "json"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "ledger.cli.main", "show", planned["run"], *options],
+                cwd=cli.folder,
+                env=cli.environment,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 1, done.stderr
+        assert "could not be written" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_1_a_folder_of_runs_that_cannot_be_made(cli: CommandLine) -> None:
     cli.source(*TWO)
     (cli.folder / "a-file").write_text("", encoding="utf-8")
