@@ -117,7 +117,7 @@ class RunApplication:
             return await self._loop()
         except (StoreError, LeaseLostError):
             raise
-        except BaseException as exc:
+        except BaseException as exc:  # a cancellation too: whatever ends the run in the middle is recorded first
             await to_its_end(self._record_abnormal_end(exc))
             raise
         finally:

@@ -185,7 +185,7 @@ class _OneRun:
             raise
         except ApplyLedgerError as refusal:
             return await self._refuse(refusal.findings)
-        except Exception as defect:
+        except Exception as defect:  # recorded as the reason of the refusal, then it leaves with its traceback
             await self._refuse(_defect_findings(defect))
             raise
         await self._worker.pause.reached(PausePoint.BEFORE_PLAN_STORED)

@@ -130,8 +130,8 @@ def configuration_warnings(document: Mapping[str, Any], config: SyncConfiguratio
 def _credential_warnings(config: SyncConfiguration) -> Iterator[str]:
     for name in sorted(secret_settings(config.destination.settings)):
         yield (
-            f"destination.settings.{name} holds a credential: it is accepted and never stored or shown; "
-            f"set {TOKEN_VARIABLE} instead"
+            f"destination.settings.{name} holds a credential: it is used for planning alone and never stored or shown; "
+            f"set {TOKEN_VARIABLE}, which apply needs as well"
         )
     for name in sorted(secret_settings(config.source.settings)):
         yield (

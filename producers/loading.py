@@ -38,7 +38,7 @@ async def load_sides(
     if not concurrent:
         try:
             wanted = await reading
-        except BaseException:
+        except BaseException:  # whatever it was, a coroutine that nobody will await must be closed
             observing.close()
             raise
         return wanted, await observing

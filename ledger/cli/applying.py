@@ -228,18 +228,11 @@ def finish_artifact(root: Path, run: str, result: RunResult) -> None:
 def _finish_artifact(run_dir: Path, result: RunResult) -> None:
     from ledger.plan.layout import MANIFEST_FILE
     from ledger.plan.manifest import decode_manifest, parse_manifest
+    from ledger.projections.run_summary import SUMMARY_KEYS
     from producers.guards import rowcounts_of_snapshots
     from producers.run_directory import finish_run, write_rowcounts
 
-    keys = (
-        "applied_operations",
-        "skipped_delete_operations",
-        "skipped_delete_count",
-        "failed_operation",
-        "failed_operation_wrote",
-        "may_have_partially_written",
-    )
-    summary = {key: result.document[key] for key in keys}
+    summary = {key: result.document[key] for key in SUMMARY_KEYS}
     finish_run(run_dir, status=result.state, summary=summary, finished_at=datetime.now(UTC))
     if result.state == "applied":
         manifest = parse_manifest(decode_manifest((run_dir / MANIFEST_FILE).read_bytes()))

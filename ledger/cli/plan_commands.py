@@ -130,13 +130,17 @@ async def _plan(
     settings: Settings, loaded: LoadedConfiguration, branch: str | None, options: dict[str, bool]
 ) -> PlannedRun:
     from consumers.infrahub.connection import open_reader
+    from producers.binding import TOKEN_VARIABLE, destination_token
     from producers.config import resolve_binding
     from producers.planning import PlanOptions, make_plan
 
     binding = resolve_binding(loaded.config, environ=os.environ, branch_flag=branch)
     _say_what_decides(loaded, binding)
     destination = settings.declared(binding)
-    async with open_reader(infrahub_settings(settings, destination)) as reader:
+    # a destination that names another variable must not get the usual one's token: that may be another server's
+    others = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    in_file = destination_token(loaded.config, environ=others)
+    async with open_reader(infrahub_settings(settings, destination, fallback=in_file)) as reader:
         # Before anything is read there: what is written while we read must count as written since.
         position, baseline = await _position_and_baseline(settings, reader.binding, loaded.config.name)
         plan_options = PlanOptions(**options, baseline=baseline, ledger_position=position)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 import typer
+from pydantic import SecretStr
 
 from ledger.cli.settings import DestinationSettings, Settings, load_settings
 from ledger.errors import ConfigurationError
@@ -107,14 +108,25 @@ async def open_ledger(settings: Settings) -> AsyncIterator[Ledger]:
         yield ledger
 
 
-def infrahub_settings(settings: Settings, destination: DestinationSettings) -> InfrahubSettings:
-    """How to reach a declared destination; the token is taken from its file or variable now and kept out of sight."""
+def infrahub_settings(
+    settings: Settings, destination: DestinationSettings, *, fallback: SecretStr | None = None
+) -> InfrahubSettings:
+    """How to reach a declared destination; the token is taken from its file or variable now and kept out of sight.
+
+    ``fallback`` is a token of a sync's own file, for reading while planning; the writer never sees such a file.
+    """
     from consumers.infrahub.settings import InfrahubSettings
 
+    try:
+        token = destination.token(os.environ)
+    except ConfigurationError:
+        if fallback is None:
+            raise
+        token = fallback
     return InfrahubSettings(
         url=destination.url,
         branch=destination.branch,
-        token=destination.token(os.environ),
+        token=token,
         ca_file=destination.ca_file,
         verify_tls=destination.verify_tls,
         request_timeout=settings.writer.request_timeout,

@@ -55,7 +55,7 @@ async def transaction(connection: Any) -> AsyncIterator[None]:
     await work.start()
     try:
         yield
-    except BaseException:
+    except BaseException:  # a cancellation too must roll back before it goes on
         if not connection.is_closed():
             with suppress(*DRIVER_ERRORS):
                 await work.rollback()

@@ -54,7 +54,7 @@ class ServerAccount:
                 stream.flush()
                 os.fsync(stream.fileno())
             Path(beside).replace(path)
-        except BaseException:
+        except BaseException:  # whatever it was, no half-written secret stays behind
             Path(beside).unlink(missing_ok=True)
             raise
 

@@ -19,7 +19,7 @@ from ledger.binding import DestinationBinding
 from ledger.store.embedded import EmbeddedPostgres
 from ledger.store.ledger import Ledger
 from ledger.store.writer import WriterStore
-from tests.support.command_line import CommandLine
+from tests.support.command_line import TOKEN, CommandLine
 
 pytestmark = pytest.mark.integration
 
@@ -236,6 +236,25 @@ def test_1_reading_a_ledger_that_is_not_there(cli: CommandLine, tmp_path: Path) 
         assert done.returncode == 1, command
         assert "mistyped" in done.stderr
     assert not (tmp_path / "mistyped").exists()
+
+
+@pytest.mark.rules("G12")
+def test_g12_a_token_in_the_syncs_file_serves_planning_alone_and_is_never_seen(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    config = cli.folder / "config.yml"
+    text = config.read_text(encoding="utf-8")
+    named = text.replace("  name: infrahub\n", f"  name: infrahub\n  settings: {{token: {TOKEN}}}\n")
+    config.write_text(named, encoding="utf-8")
+    planned = cli.run("plan", "--config-file", "config.yml", "--output", "json", INFRAHUB_API_TOKEN="")
+    assert planned.returncode == 0, planned.stderr
+    assert "INFRAHUB_API_TOKEN" in planned.stderr
+    written = [path.read_bytes() for path in (cli.folder / "runs").rglob("*") if path.is_file()]
+    assert written
+    assert not any(TOKEN.encode() in data for data in written)
+    config.write_text(text, encoding="utf-8")
+    refused = cli.run("plan", "--config-file", "config.yml", INFRAHUB_API_TOKEN="")
+    assert refused.returncode == 1
+    assert "INFRAHUB_API_TOKEN" in refused.stderr
 
 
 def test_1_down_does_not_speak_of_a_folder_that_it_cannot_read(cli: CommandLine, tmp_path: Path) -> None:
