@@ -13,7 +13,7 @@ CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | sed -nE 's/^((INFRAHUB|INFRAHUBC
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo test lint rules mutants lock clean
+.PHONY: help demo test lint rules mutants bench lock clean
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -52,6 +52,10 @@ rules: $(BIN)/.installed ## write docs/rules.md, docs/refusals.md and docs/field
 mutants: $(BIN)/.installed ## take each load-bearing line out and name the test that notices
 	@bash tests/support/require_postgresql_15.sh
 	@$(CLEAN) $(BIN)/python -m tests.support.load_bearing
+
+bench: $(BIN)/.installed ## figures beside their targets, side by side in one run (about twenty minutes; wants a quiet machine)
+	@mkdir -p $(STATE)
+	@$(CLEAN) $(BIN)/python -m tests.bench --state $(STATE) $(BENCH_ARGS)
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-emit-index-url --generate-hashes --output-file requirements.lock
