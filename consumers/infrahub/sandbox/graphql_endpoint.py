@@ -25,7 +25,7 @@ from consumers.infrahub.sandbox.documents import RequestRefusedError
 from consumers.infrahub.sandbox.errors import PlainServerError
 from consumers.infrahub.sandbox.execution import Answer, Engine, MutationField, PreparedRequest
 from consumers.infrahub.sandbox.faults import ActiveFault, RequestFacts, SandboxFaults
-from consumers.infrahub.sandbox.journal import Journal, JournalEntry
+from consumers.infrahub.sandbox.journal import SENDER_HEADER, Journal, JournalEntry
 from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.store import DEFAULT_BRANCH
 
@@ -56,19 +56,20 @@ class GraphQLEndpoint:
         if body is None:
             return rest_error(400, "the body is not one GraphQL request")
         variables = body.get("variables") or {}
+        sender = request.headers.get(SENDER_HEADER)
         try:
             prepared = self._engine.prepare(branch, body["query"], variables, body.get("operationName"))
         except GraphQLSyntaxError:
             return plain_500()
         except RequestRefusedError as exc:
-            self._refused(name, exc, variables)
+            self._refused(name, exc, variables, sender)
             return json_answer(exc.answer)
         if prepared.mutations and credential == "none":
             return unauthorised()
-        return await self._serve(prepared, body)
+        return await self._serve(prepared, body, sender)
 
-    async def _serve(self, prepared: PreparedRequest, body: dict[str, Any]) -> HttpAnswer:
-        entries = {mutation.key: self._received(prepared, mutation, body) for mutation in prepared.mutations}
+    async def _serve(self, prepared: PreparedRequest, body: dict[str, Any], sender: str | None) -> HttpAnswer:
+        entries = {mutation.key: self._received(prepared, mutation, body, sender) for mutation in prepared.mutations}
         fault = self._faults.hit(_facts(prepared, body))
         if fault is None:
             return self._truth(prepared, entries)
@@ -89,6 +90,9 @@ class GraphQLEndpoint:
                 answer = self._run(prepared, entries)
             except PlainServerError:
                 return plain_500()
+        else:
+            for entry in entries.values():
+                entry.decided()
         await _wait(fault, rule.delay_before_answer, held=rule.hold == "before-answer")
         return faulty_answer(rule.answer, answer, prepared.mutations)
 
@@ -106,17 +110,33 @@ class GraphQLEndpoint:
             entries[mutation.key].written = True
             entries[mutation.key].object_id = node.id if node is not None else mutation.data.get("id")
 
-        return self._engine.run_mutations(prepared, written)
+        try:
+            return self._engine.run_mutations(prepared, written)
+        finally:
+            for entry in entries.values():
+                entry.decided()
 
-    def _refused(self, branch: str, refusal: RequestRefusedError, variables: dict[str, Any]) -> None:
+    def _refused(
+        self, branch: str, refusal: RequestRefusedError, variables: dict[str, Any], sender: str | None
+    ) -> None:
         """Mutations that never ran were on the wire all the same."""
         for key, name in refusal.mutations:
             kind, action = self._engine.kind_and_action(name)
-            self._journal.receive(
-                branch=branch, mutation=name, key=key, kind=kind, action=action, data={}, variables=variables
+            entry = self._journal.receive(
+                branch=branch,
+                mutation=name,
+                key=key,
+                kind=kind,
+                action=action,
+                data={},
+                variables=variables,
+                sender=sender,
             )
+            entry.decided()
 
-    def _received(self, prepared: PreparedRequest, mutation: MutationField, body: dict[str, Any]) -> JournalEntry:
+    def _received(
+        self, prepared: PreparedRequest, mutation: MutationField, body: dict[str, Any], sender: str | None
+    ) -> JournalEntry:
         return self._journal.receive(
             branch=prepared.branch.info.name,
             mutation=mutation.name,
@@ -125,6 +145,7 @@ class GraphQLEndpoint:
             action=mutation.action,
             data=mutation.data,
             variables=body.get("variables") or {},
+            sender=sender,
         )
 
 

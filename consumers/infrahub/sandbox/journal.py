@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+SENDER_HEADER = "x-sandbox-sender"
+"""A client that wants its requests to be told apart names itself here; Infrahub knows nothing of it."""
 
 
 @dataclass(slots=True)
@@ -14,7 +18,9 @@ class JournalEntry:
     refused the request), ``variables`` what was sent.
 
     ``written`` says whether it wrote (an upsert that changed nothing counts), ``object_id`` what it wrote to.
-    ``fault`` is the answer that a fault gave instead of the true one.
+    ``fault`` is the answer that a fault gave instead of the true one. ``sender`` is who the client said it was (in
+    :data:`SENDER_HEADER`). ``received_at`` is the moment of its arrival, ``decided_at`` the one from which on it writes
+    nothing any more, both in seconds since 1970; None where it is still under way, or ended with the sandbox.
     """
 
     position: int
@@ -25,9 +31,16 @@ class JournalEntry:
     action: str | None
     data: Mapping[str, Any]
     variables: Mapping[str, Any]
+    sender: str | None = None
+    received_at: float = 0.0
+    decided_at: float | None = None
     written: bool = False
     object_id: str | None = None
     fault: str | None = None
+
+    def decided(self) -> None:
+        """It was executed, or is known not to be: it writes nothing after this."""
+        self.decided_at = time.time()
 
 
 class Journal:
@@ -41,7 +54,8 @@ class Journal:
     def receive(self, **facts: Any) -> JournalEntry:
         """Append a mutation at the moment of its arrival; positions start at 1 and are never used again."""
         with self._lock:
-            entry = JournalEntry(position=self._dropped + len(self._entries) + 1, **facts)
+            position = self._dropped + len(self._entries) + 1
+            entry = JournalEntry(position=position, received_at=time.time(), **facts)
             self._entries.append(entry)
             return entry
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from consumers.infrahub.sandbox import RunningSandbox
+from consumers.infrahub.sandbox import FaultAnswer, FaultRule, RunningSandbox
+from consumers.infrahub.sandbox.journal import SENDER_HEADER
 from tests.support.graphql_client import GraphQLClient, values
 
 pytestmark = pytest.mark.contract
@@ -60,3 +63,24 @@ def test_the_journal_over_http(lab: GraphQLClient) -> None:
     assert lab.http.delete("/sandbox/journal").json() == []
     lab.write("LabTagUpsert", values(name="d"))
     assert [entry["position"] for entry in lab.http.get("/sandbox/journal").json()] == [4]
+
+
+def test_an_entry_tells_who_sent_it_and_from_when_on_it_writes_nothing_more(
+    lab: GraphQLClient, sandbox: RunningSandbox
+) -> None:
+    under_way: list[float | None] = []
+    sandbox.faults.add(FaultRule(), before=lambda: under_way.append(sandbox.journal.entries()[-1].decided_at))
+    sandbox.faults.add(FaultRule(answer=FaultAnswer.UNAVAILABLE_503))
+    began = time.time()
+    for name in ("by rule", "not written", "true"):
+        lab.http.post(
+            "/graphql",
+            headers={SENDER_HEADER: f"of {name}"},
+            json={"query": f'mutation {{ LabTagUpsert(data: {{name: {{value: "{name}"}}}}) {{ ok }} }}'},
+        )
+    entries = sandbox.journal.entries()
+    assert [entry.sender for entry in entries] == ["of by rule", "of not written", "of true"]
+    assert [entry.written for entry in entries] == [True, False, True]
+    moments = [moment for entry in entries for moment in (entry.received_at, entry.decided_at or 0.0)]
+    assert [began, *moments] == sorted([began, *moments])
+    assert under_way == [None]
