@@ -105,3 +105,10 @@ class CommandLine:
     def apply(self, planned: dict[str, Any], *options: str) -> subprocess.CompletedProcess[str]:
         checksum = planned["plan_checksum"]
         return self.run("apply", planned["run"], "--expected-checksum", checksum, "--output", "json", *options)
+
+    @staticmethod
+    def summary(done: subprocess.CompletedProcess[str], code: int) -> dict[str, Any]:
+        """The run's summary that a command printed before it ended with this code."""
+        assert done.returncode == code, done.stderr
+        summary: dict[str, Any] = json.loads(done.stdout)
+        return summary

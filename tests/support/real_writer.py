@@ -12,12 +12,13 @@ from typing import Any
 from pydantic import SecretStr
 
 from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, declared
-from consumers.infrahub.sandbox import RunningSandbox
+from consumers.infrahub.sandbox import JournalEntry, RunningSandbox
 from consumers.settings import WriterSettings
 from consumers.stores import postgres_connector
 from consumers.writer import BindingWriter
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
+from ledger.destination import DestinationOpener
 from ledger.events import StoredEvent
 from ledger.plan.model import PlannedOperation
 from ledger.store.ledger import Ledger
@@ -43,12 +44,16 @@ def short_times(root: Path, **changes: Any) -> WriterSettings:
     return WriterSettings(**(values | changes))
 
 
-def opener_for(url: str, branch: str, token: str, request_timeout: float) -> InfrahubOpener:
-    """The real client for one branch of a sandbox."""
-    settings = InfrahubSettings(
+def settings_for(url: str, branch: str, token: str, request_timeout: float) -> InfrahubSettings:
+    """Settings of one branch of a sandbox; what provably never ran is tried twice, without waiting."""
+    return InfrahubSettings(
         url=url, branch=branch, token=SecretStr(token), request_timeout=request_timeout, attempts=2, retry_wait=0.01
     )
-    return InfrahubOpener(declared(settings))
+
+
+def opener_for(url: str, branch: str, token: str, request_timeout: float) -> InfrahubOpener:
+    """The real client for one branch of a sandbox."""
+    return InfrahubOpener(declared(settings_for(url, branch, token, request_timeout)))
 
 
 @dataclass
@@ -76,13 +81,18 @@ class RealWriter:
         """The binding's row."""
         return await self.ledger.register_binding(self.binding)
 
-    def writer(self, **more: Any) -> BindingWriter:
-        """A new writer in this process."""
+    @property
+    def destination(self) -> InfrahubSettings:
+        """How the branch is reached."""
+        return settings_for(self.sandbox.url, self.branch, TOKEN, self.settings.request_timeout)
+
+    def writer(self, opener: DestinationOpener | None = None, *, dsn: str | None = None, **more: Any) -> BindingWriter:
+        """A new writer in this process; by default with the real client, straight to the database."""
         settings = self.settings
         return BindingWriter(
-            self.dsn,
+            dsn or self.dsn,
             self.binding,
-            opener_for(self.sandbox.url, self.branch, TOKEN, settings.request_timeout),
+            opener or InfrahubOpener(declared(self.destination)),
             settings,
             connect=postgres_connector(settings, allow_unsafe_fsync=True),
             **more,
@@ -109,6 +119,16 @@ class RealWriter:
     async def submit(self, commit: PlanCommit) -> None:
         """Put a commit into the inbox."""
         await self.ledger.submit_commit(await self.binding_id(), commit)
+
+    async def resume(self, run_id: str, policy: Policy | None = None) -> None:
+        """Order a run to go on."""
+        await self.ledger.submit_resume(
+            await self.binding_id(), run_id=run_id, by="grace", reason="looked at it", policy=policy or Policy()
+        )
+
+    def sent(self, *, after: int = 0) -> list[JournalEntry]:
+        """The mutations of this branch that arrived at the destination, behind a position of its journal."""
+        return [entry for entry in self.sandbox.journal.entries(after=after) if entry.branch == self.branch]
 
     async def head(self) -> int:
         """The binding's position now."""
