@@ -95,7 +95,7 @@ def build_commit(
 
 def _require_unaltered(artifact: PlanArtifact) -> None:
     """The gate compares again; here a changed byte is named before anything it says is believed (G1)."""
-    computed = plan_checksum(artifact.manifest_document, artifact.raw.operations_bytes)
+    computed = plan_checksum(artifact.manifest_document, artifact.raw.operations)
     if computed != artifact.manifest.plan_checksum:
         raise AlteredPlanError(
             checked=f"the checksum over manifest and operations of run {artifact.manifest.run_id}",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.model import CHECKSUM_EXCLUDED
+from ledger.plan.private_copy import PrivateCopy
 
 
 def checksummed_body(manifest_document: Mapping[str, Any]) -> bytes:
@@ -19,15 +19,15 @@ def checksummed_body(manifest_document: Mapping[str, Any]) -> bytes:
     return canonical_json_bytes({k: v for k, v in manifest_document.items() if k not in CHECKSUM_EXCLUDED})
 
 
-def plan_checksum(manifest_document: Mapping[str, Any], operations_bytes: bytes) -> str:
+def plan_checksum(manifest_document: Mapping[str, Any], operations_bytes: bytes | PrivateCopy) -> str:
     """Lower-case sha256 over :func:`checksummed_body`, then the raw bytes of the operations, no separator (A69)."""
-    digest = hashlib.sha256(checksummed_body(manifest_document))
-    digest.update(operations_bytes)
-    return digest.hexdigest()
+    return _content(operations_bytes).digest(checksummed_body(manifest_document))
 
 
-def artifact_digest(manifest_bytes: bytes, operations_bytes: bytes) -> str:
+def artifact_digest(manifest_bytes: bytes, operations_bytes: bytes | PrivateCopy) -> str:
     """Lower-case sha256 over the raw bytes of both files: what a commit names beside the checksum (G1)."""
-    digest = hashlib.sha256(manifest_bytes)
-    digest.update(operations_bytes)
-    return digest.hexdigest()
+    return _content(operations_bytes).digest(manifest_bytes)
+
+
+def _content(operations_bytes: bytes | PrivateCopy) -> PrivateCopy:
+    return operations_bytes if isinstance(operations_bytes, PrivateCopy) else PrivateCopy(operations_bytes)

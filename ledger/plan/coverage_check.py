@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from ledger.plan.coverage import COVERAGE_ACTIONS
+from ledger.plan.decode import MAX_LINE_BYTES
 from ledger.plan.layout import COVERAGE_FILE, MANIFEST_FILE, shown
-from ledger.plan.lines import iter_lines
+from ledger.plan.private_copy import PrivateCopy
 
+_LONGEST = MAX_LINE_BYTES + 1
 _BEFORE_ACTION = b'{"action":"'
 """How each canonical coverage line begins: ``action`` sorts before every other key."""
 
@@ -23,26 +24,26 @@ class CoverageProblem:
     found: str
 
 
-def coverage_problem(recorded: Any, coverage_bytes: bytes | None) -> CoverageProblem | None:
+def coverage_problem(recorded: Any, coverage: PrivateCopy | None) -> CoverageProblem | None:
     """Compare the manifest's ``coverage`` value with the file; None when they agree, or when there is neither.
 
     Args:
         recorded: the value as decoded, None where the key is absent.
-        coverage_bytes: the raw file, None where there is none.
+        coverage: the raw file, None where there is none.
     """
-    if recorded is None and coverage_bytes is None:
+    if recorded is None and coverage is None:
         return None
     if recorded is None:
         return CoverageProblem(f"no {COVERAGE_FILE}, as {MANIFEST_FILE} covers none", "a file that nothing vouches for")
     if not isinstance(recorded, dict):
         return CoverageProblem("a digest and counts", shown(recorded))
     expected = f"{COVERAGE_FILE} with digest {shown(recorded.get('digest'))} and the recorded counts"
-    if coverage_bytes is None:
+    if coverage is None:
         return CoverageProblem(expected, "no such file")
-    digest = hashlib.sha256(coverage_bytes).hexdigest()
+    digest = coverage.digest(b"")
     if digest != recorded.get("digest"):
         return CoverageProblem(expected, f"digest {digest}")
-    counts = count_actions(coverage_bytes)
+    counts = count_actions(coverage)
     if counts is None:
         return CoverageProblem(expected, "a line that is not whole or has none of the five actions")
     # Compared with their types: true is no count.
@@ -70,9 +71,11 @@ class ActionCounter:
         return counts if sum(counts.values()) == self._found.total() else None
 
 
-def count_actions(coverage_bytes: bytes) -> dict[str, int] | None:
+def count_actions(coverage: PrivateCopy) -> dict[str, int] | None:
     """:class:`ActionCounter` over all lines of a file."""
     counter = ActionCounter()
-    for line in iter_lines(coverage_bytes):
-        counter.add(line)
+    with coverage.open_at() as reader:
+        # A line that has no end is not held whole to be counted as one without an action.
+        while line := reader.readline(_LONGEST):
+            counter.add(line)
     return counter.counts()

@@ -95,12 +95,7 @@ def decode_canonical_line(line: bytes, *, what: str) -> Any:
         except (ValueError, RecursionError):
             pass  # The slow way below finds the reason and names it.
     if len(line) > MAX_LINE_BYTES:
-        raise LineTooLongError(
-            checked=what,
-            expected=f"at most {MAX_LINE_BYTES} bytes",
-            found=f"{len(line)} bytes",
-            next_action="leave the oversized value out of the source or the mapping, and make a fresh plan",
-        )
+        raise line_too_long(what, f"{len(line)} bytes")
     value = decode_json(line, what=what)
     if canonical_json_text(value).encode() != line:
         raise NonCanonicalLineError(
@@ -110,6 +105,16 @@ def decode_canonical_line(line: bytes, *, what: str) -> Any:
             next_action=REPLAN,
         )
     return value
+
+
+def line_too_long(what: str, found: str) -> LineTooLongError:
+    """The refusal of a record that is larger than a reader has to accept."""
+    return LineTooLongError(
+        checked=what,
+        expected=f"at most {MAX_LINE_BYTES} bytes",
+        found=found,
+        next_action="leave the oversized value out of the source or the mapping, and make a fresh plan",
+    )
 
 
 def _needs_care(line: bytes) -> bool:

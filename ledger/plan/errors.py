@@ -49,6 +49,14 @@ class PlanArtifactUnreadableError(PlanArtifactError):
     """A path is there and cannot be read; never flattened into another verdict (A12, A13)."""
 
 
+class PlanCopyFailedError(PlanArtifactError):
+    """A large file of a plan could not be copied into the folder for temporary files; nothing was written elsewhere."""
+
+
+class FurtherFaultsError(PlanArtifactError):
+    """More faults than are kept one by one; how many there are besides is said (G11)."""
+
+
 class PlanFormatApplyUnsupportedError(PlanArtifactError):
     """The plan can be read and reviewed, but its format cannot be applied (P106 to P108)."""
 

@@ -1,9 +1,9 @@
-"""JSON Lines of an artifact: cutting bytes into records, and the faults that a cut can show (A15, C13, FF34)."""
+"""JSON Lines of an artifact: the faults that cutting bytes into records can show (A15, C13, FF34).
+
+Lines are cut at the byte ``\\n`` alone: U+2028, U+2029, U+0085 and ``\\r`` are data.
+"""
 
 from __future__ import annotations
-
-import io
-from collections.abc import Iterator
 
 from ledger.errors import Finding
 from ledger.plan.errors import BlankLineError, CarriageReturnError, PlanArtifactError, UnterminatedLineError
@@ -11,16 +11,6 @@ from ledger.plan.layout import REPLAN
 
 MAX_FAULTS = 100
 """Faults of one artifact that are kept in full; the rest is counted, so that a hostile file costs no memory."""
-
-
-def iter_lines(data: bytes) -> Iterator[bytes]:
-    """Every line with its newline, cut at the byte ``\\n`` alone: U+2028, U+2029, U+0085 and ``\\r`` are data."""
-    return iter(io.BytesIO(data))
-
-
-def count_lines(data: bytes) -> int:
-    """How many lines :func:`iter_lines` gives; an unterminated rest counts as one."""
-    return data.count(b"\n") + (1 if data and not data.endswith(b"\n") else 0)
 
 
 def line_body(line: bytes, *, what: str) -> bytes:
@@ -46,17 +36,28 @@ def _fault(error: type[PlanArtifactError], what: str, expected: str, found: str)
 
 
 class FaultList:
-    """Faults in the order in which they were found; at most :data:`MAX_FAULTS` are kept, all are counted."""
+    """Faults by line; at most :data:`MAX_FAULTS` are kept, all are counted."""
 
     def __init__(self) -> None:
-        self.findings: list[Finding] = []
+        self._kept: list[tuple[int, PlanArtifactError]] = []
         self.total = 0
 
-    def add(self, error: PlanArtifactError) -> None:
-        """Count a fault, and keep it while there is room."""
+    @property
+    def has_room(self) -> bool:
+        """Whether the next fault will be kept."""
+        return len(self._kept) < MAX_FAULTS
+
+    def add(self, error: PlanArtifactError, number: int) -> None:
+        """Count a fault of a line, and keep it while there is room."""
         self.total += 1
-        if self.total <= MAX_FAULTS:
-            self.findings.extend(error.findings)
+        if self.has_room:
+            self._kept.append((number, error))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is kept, in the order of the lines."""
+        ordered = sorted(self._kept, key=lambda kept: kept[0])
+        return [finding for _, error in ordered for finding in error.findings]
 
     def summary(self) -> str:
         """The first faults in one line, and how many there are besides."""

@@ -1,14 +1,22 @@
-"""Operation lines: each decoded strictly, validated once, and compared with the one before it (design 4.2)."""
+"""Operation lines: each decoded strictly, checked once, and compared with the one before it (design 4.2).
+
+Lines are taken in blocks. A block whose values, encoded together, give its own bytes again is canonical throughout: no
+duplicate key, no other spelling of a number or text can survive that. A block in which anything is not certain is gone
+through again line by line, on the way that names faults. Neither way keeps operations: what is kept of each is its
+place and the number in its identifier, sixteen bytes.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ledger.plan.decode import decode_canonical_line
+from ledger.plan.canonical import MAX_INTEGER_DIGITS, canonical_json_text
+from ledger.plan.decode import MAX_LINE_BYTES, MAX_NESTING, decode_canonical_line, line_too_long
 from ledger.plan.errors import (
     DuplicateOperationIdError,
     OperationOrderError,
@@ -18,66 +26,219 @@ from ledger.plan.errors import (
     UnsupportedOperationActionError,
 )
 from ledger.plan.layout import OPERATIONS_FILE, REPLAN, shown
-from ledger.plan.lines import FaultList, iter_lines, line_body
+from ledger.plan.lines import FaultList, line_body
 from ledger.plan.manifest import field_problems
 from ledger.plan.model import ACTIONS, DECODED, PlannedOperation
+from ledger.plan.operation_check import certainly_valid
+from ledger.plan.private_copy import PrivateCopy
+from ledger.plan.repeats import number_array, repeated
+from ledger.plan.stored_operations import LineIndex, StoredLines, StoredOperations
+
+_BLOCK_LINES: Final = 256
+_BLOCK_BYTES: Final = 1024 * 1024
+_decode = json.JSONDecoder().raw_decode
 
 
 def parse_operations(
-    operations_bytes: bytes, *, format_version: int
-) -> tuple[tuple[PlannedOperation, ...], tuple[bytes, ...]]:
-    """All operations in stored order, and their exact lines.
+    operations_bytes: bytes | PrivateCopy, *, format_version: int
+) -> tuple[Sequence[PlannedOperation], Sequence[bytes]]:
+    """All operations in stored order, and their exact lines; both are read from the bytes again as they are asked for.
+
+    Args:
+        operations_bytes: the whole file.
+        format_version: of the manifest.
 
     Raises:
         UnsupportedOperationActionError: an action outside the vocabulary; it takes precedence over other faults.
-        TornPlanArtifactError: any other fault of a line, all of them named.
+        TornPlanArtifactError: any other fault of a line; all are counted, and the first ones are named.
     """
-    operations: list[PlannedOperation] = []
-    lines = tuple(iter_lines(operations_bytes))
-    faults = FaultList()
-    unsupported = False
-    order = _Order()
-    with _no_cycle_search():
-        for number, line in enumerate(lines, start=1):
-            try:
-                operation = _parse_line(line, number, format_version)
-                operations.append(operation)
-                order.check(operation, number)
-            except PlanArtifactError as exc:
-                unsupported = unsupported or isinstance(exc, UnsupportedOperationActionError)
-                faults.add(exc)
-    if faults.total:
-        verdict = UnsupportedOperationActionError if unsupported else TornPlanArtifactError
-        raise verdict(
-            checked=f"the {len(lines)} lines of {OPERATIONS_FILE}",
-            expected="canonical, valid, ordered operations",
-            found=faults.summary(),
-            next_action=REPLAN,
-            faults=faults.findings,
-        )
-    return tuple(operations), lines
+    copy = operations_bytes if isinstance(operations_bytes, PrivateCopy) else PrivateCopy(operations_bytes)
+    check = _Check(copy, format_version)
+    check.run()
+    check.require_no_faults()
+    return StoredOperations(copy, check.index), StoredLines(copy, check.index)
 
 
-@contextlib.contextmanager
-def _no_cycle_search() -> Iterator[None]:
-    """Records of JSON have no cycles, and searching a growing heap for some takes half of the time of a big plan."""
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
+def _blocks(copy: PrivateCopy) -> Iterator[list[bytes]]:
+    """Lines with their newlines; of a line that is too long, only so much that this can be seen."""
+    reader = copy.open_at()
+    block: list[bytes] = []
+    size = 0
+    while line := reader.readline(MAX_LINE_BYTES + 2):
+        block.append(line)
+        size += len(line)
+        if len(line) > MAX_LINE_BYTES + 1 and not line.endswith(b"\n"):
+            while (rest := reader.readline(_BLOCK_BYTES)) and not rest.endswith(b"\n"):
+                pass
+        if len(block) >= _BLOCK_LINES or size >= _BLOCK_BYTES:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _canonical_values(block: Sequence[bytes]) -> list[Any] | None:
+    """The values of lines that certainly are canonical; None where a closer look is needed."""
+    data = b"".join(block)
+    if data[-1:] != b"\n" or b"\\u0000" in data or any(map(_needs_care, block)):
+        return None
     try:
-        yield
-    finally:
-        gc.enable()
+        texts = data.decode().split("\n")[:-1]
+        decoded = [_decode(text) for text in texts]
+        if [end for _, end in decoded] != [len(text) for text in texts]:
+            return None
+        values = [value for value, _ in decoded]
+        # One JSON value ends where it ends, so equal concatenations have equal parts.
+        return values if canonical_json_text(values) == f"[{','.join(texts)}]" else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _needs_care(line: bytes) -> bool:
+    """Depth, and integers that not every reader can convert, survive encoding; both are rare and cheap to suspect."""
+    return (
+        len(line) > MAX_INTEGER_DIGITS
+        and (
+            len(line) > MAX_LINE_BYTES
+            # A run of so many digits covers one of these places.
+            or any(48 <= byte <= 57 for byte in line[MAX_INTEGER_DIGITS :: MAX_INTEGER_DIGITS + 1])
+            or line.count(b"[") + line.count(b"{") > MAX_NESTING
+        )
+    )
+
+
+class _Check:
+    """One pass over all lines: fills the index, and collects the faults."""
+
+    def __init__(self, copy: PrivateCopy, format_version: int) -> None:
+        self._copy = copy
+        self._version = format_version
+        self._last = (-1, "")
+        self._tiers = 0
+        self._number = 0
+        self._unsupported = False
+        self._faults = FaultList()
+        self._undecoded = False
+        self._misplaced = number_array()
+        self.index = LineIndex(number_array(), number_array())
+
+    def run(self) -> None:
+        """Check every line."""
+        start = 0
+        for block in _blocks(self._copy):
+            if not self._take_block(block):
+                self._take_lines(block)
+            self.index.starts.extend(accumulate(map(len, block[:-1]), initial=start))
+            start += sum(map(len, block))
+            self._number += len(block)
+        if self._tiers > 1 or self._misplaced:
+            self._name_repeated()
+
+    def require_no_faults(self) -> None:
+        """Raise the verdict where there was a fault."""
+        if not self._faults.total:
+            return
+        verdict = UnsupportedOperationActionError if self._unsupported else TornPlanArtifactError
+        raise verdict(
+            checked=f"the {self._number} lines of {OPERATIONS_FILE}",
+            expected="canonical, valid, ordered operations",
+            found=self._faults.summary(),
+            next_action=REPLAN,
+            faults=self._faults.findings,
+        )
+
+    def _take_block(self, block: Sequence[bytes]) -> bool:
+        """Whether the whole block certainly has no fault; only then anything was taken."""
+        values = _canonical_values(block)
+        if values is None:
+            return False
+        last, tiers = self._last, self._tiers
+        for line, record in zip(block, values, strict=True):
+            if not certainly_valid(line, record, self._version):
+                return False
+            key = (record["tier"], record["operation_id"])
+            if key <= last:
+                return False
+            tiers += key[0] != last[0]
+            last = key
+        self._last, self._tiers = last, tiers
+        self.index.numbers.extend([int(record["operation_id"][3:], 16) for record in values])
+        return True
+
+    def _take_lines(self, block: Sequence[bytes]) -> None:
+        for number, line in enumerate(block, start=self._number + 1):
+            try:
+                operation = _parse_line(line, number, self._version)
+            except PlanArtifactError as exc:
+                self._unsupported = self._unsupported or isinstance(exc, UnsupportedOperationActionError)
+                self._undecoded = True
+                self._faults.add(exc, number)
+                self.index.numbers.append(0)
+            else:
+                self._take(operation, number)
+
+    def _take(self, operation: PlannedOperation, number: int) -> None:
+        """Stored order is (tier, operation_id); it is checked, never made (A30, C14)."""
+        key = (operation.tier, operation.operation_id)
+        last, self._last = self._last, key
+        self._tiers += key[0] != last[0]
+        this = _number_in(operation.operation_id)
+        if key <= last:
+            self._misplaced.append(number)
+            # To look through all numbers is affordable for the faults that are kept.
+            if self._faults.has_room and this in self.index.numbers:
+                self._faults.add(_twice(operation.operation_id, number), number)
+            else:
+                self._faults.add(_misplaced(key, last, number), number)
+        self.index.numbers.append(this)
+
+    def _name_repeated(self) -> None:
+        """Each identifier once (A55, C15): in order within a tier, so it is another tier that repeats one."""
+        twice = repeated(self.index.numbers)
+        if self._undecoded:
+            twice.discard(0)  # stands for lines that are faults already
+        if not twice:
+            return
+        named = set(self._misplaced)
+        seen: set[int] = set()
+        for number, this in enumerate(self.index.numbers, start=1):
+            if this not in twice:
+                continue
+            if this in seen and number not in named:
+                self._faults.add(_twice(f"op_{this:016x}", number), number)
+            seen.add(this)
+
+
+def _number_in(operation_id: str) -> int:
+    return int(operation_id[3:], 16)
 
 
 def _what(number: int) -> str:
     return f"line {number} of {OPERATIONS_FILE}"
 
 
+def _twice(operation_id: str, number: int) -> DuplicateOperationIdError:
+    return DuplicateOperationIdError(
+        checked=_what(number),
+        expected="each operation once",
+        found=f"{operation_id} a second time",
+        next_action=REPLAN,
+    )
+
+
+def _misplaced(key: tuple[int, str], last: tuple[int, str], number: int) -> OperationOrderError:
+    return OperationOrderError(
+        checked=_what(number),
+        expected="operations ordered by tier and identifier",
+        found=f"tier {key[0]}, {key[1]} after tier {last[0]}, {last[1]}",
+        next_action=REPLAN,
+    )
+
+
 def _parse_line(line: bytes, number: int, format_version: int) -> PlannedOperation:
-    # The name is only needed for a message, but a lazy one would cost more than it saves.
     what = _what(number)
+    if len(line) > MAX_LINE_BYTES + 1:
+        raise line_too_long(what, "more")
     record = decode_canonical_line(line_body(line, what=what), what=what)
     try:
         operation = PlannedOperation.model_validate(record, context=DECODED)
@@ -109,36 +270,3 @@ def _invalid(record: object, exc: ValidationError, what: str) -> PlanArtifactErr
         found=field_problems(exc),
         next_action=REPLAN,
     )
-
-
-class _Order:
-    """Stored order is (tier, operation_id), each id once; it is checked, never made (A30, C14, C15)."""
-
-    def __init__(self) -> None:
-        self._last = (-1, "")
-        self._seen: set[str] = set()
-
-    def check(self, operation: PlannedOperation, number: int) -> None:
-        """Compare an operation with those before it.
-
-        Raises:
-            DuplicateOperationIdError: the identifier occurred before.
-            OperationOrderError: it belongs before the preceding line.
-        """
-        key = (operation.tier, operation.operation_id)
-        last, self._last = self._last, key
-        if operation.operation_id in self._seen:
-            raise DuplicateOperationIdError(
-                checked=_what(number),
-                expected="each operation once",
-                found=f"{operation.operation_id} a second time",
-                next_action=REPLAN,
-            )
-        self._seen.add(operation.operation_id)
-        if key < last:
-            raise OperationOrderError(
-                checked=_what(number),
-                expected="operations ordered by tier and identifier",
-                found=f"tier {operation.tier}, {operation.operation_id} after tier {last[0]}, {last[1]}",
-                next_action=REPLAN,
-            )

@@ -2,13 +2,15 @@
 
 The order of use at apply is fixed: :func:`require_plan_directory`, :func:`read_raw_artifact`, then
 :func:`ledger.plan.verify.verify_plan` of those bytes, then :func:`parse_artifact` of the same bytes, then
-:func:`require_applicable`. Nothing after the read opens the files again, so what was verified is what is parsed (G1).
+:func:`require_applicable`. Nothing after the read opens the files again, so what was verified is what is parsed (G1):
+small files are held in memory, large ones in a private copy (:mod:`ledger.plan.private_copy`).
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,10 @@ from ledger.plan.errors import (
 )
 from ledger.plan.files import confined, read_regular, unreadable
 from ledger.plan.layout import COVERAGE_FILE, MANIFEST_FILE, OPERATIONS_FILE, PLAN_DIRECTORY, REPLAN
-from ledger.plan.lines import count_lines
 from ledger.plan.manifest import MAX_MANIFEST_BYTES, decode_manifest, parse_manifest
 from ledger.plan.model import APPLICABLE_FORMATS, PlanManifest, PlannedOperation
 from ledger.plan.operations import parse_operations
+from ledger.plan.private_copy import PrivateCopy, private_copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +35,43 @@ class RawPlanArtifact:
     """The bytes of an artifact as they were read, once.
 
     A file that is not there has empty bytes here and its name in ``missing``: that is a verdict for the verification
-    and for the parser, not for the reading. ``coverage_bytes`` is None where there is no coverage.
+    and for the parser, not for the reading. ``coverage`` is None where there is no coverage.
     """
 
     run_dir: Path
     manifest_bytes: bytes
-    operations_bytes: bytes
-    coverage_bytes: bytes | None = None
+    operations: PrivateCopy = field(repr=False)
+    coverage: PrivateCopy | None = field(default=None, repr=False)
     missing: frozenset[str] = frozenset()
 
     @property
     def artifact_digest(self) -> str:
         """Lower-case sha256 over the raw manifest, then the raw operations: what a commit names."""
-        return artifact_digest(self.manifest_bytes, self.operations_bytes)
+        return artifact_digest(self.manifest_bytes, self.operations)
+
+    @property
+    def operations_bytes(self) -> bytes:
+        """All bytes of the operations at once; of a large plan that is a lot of memory."""
+        return self.operations.read()
+
+    @property
+    def coverage_bytes(self) -> bytes | None:
+        """All bytes of the coverage at once, None where there is none; of a large plan that is a lot of memory."""
+        return None if self.coverage is None else self.coverage.read()
 
 
 @dataclass(frozen=True, slots=True)
 class PlanArtifact:
-    """A parsed artifact. ``lines`` are the exact bytes of each operation with its newline, in stored order."""
+    """A parsed artifact.
+
+    ``operations`` and ``lines`` (the exact bytes of each operation with its newline) are in stored order, and are made
+    from the raw bytes as they are asked for.
+    """
 
     manifest: PlanManifest
     manifest_document: dict[str, Any]
-    operations: tuple[PlannedOperation, ...]
-    lines: tuple[bytes, ...] = field(repr=False)
+    operations: Sequence[PlannedOperation]
+    lines: Sequence[bytes] = field(repr=False)
     raw: RawPlanArtifact = field(repr=False)
 
 
@@ -96,17 +112,18 @@ def read_raw_artifact(run_dir: Path) -> RawPlanArtifact:
         PlanArtifactAbsentError: there is no ``plan/``.
         PlanArtifactUnreadableError: a file is there and cannot be read as a regular file.
         PathOutsideRunError: a file is a symbolic link that leads out of the run directory.
+        PlanCopyFailedError: a large file could not be copied into the folder for temporary files.
     """
     require_plan_directory(run_dir)
     manifest = read_regular(confined(run_dir, MANIFEST_FILE), at_most=MAX_MANIFEST_BYTES)
-    operations = read_regular(confined(run_dir, OPERATIONS_FILE))
-    coverage = read_regular(confined(run_dir, COVERAGE_FILE))
+    operations = private_copy(confined(run_dir, OPERATIONS_FILE))
+    coverage = private_copy(confined(run_dir, COVERAGE_FILE))
     found = {MANIFEST_FILE: manifest, OPERATIONS_FILE: operations}
     return RawPlanArtifact(
         run_dir=run_dir,
         manifest_bytes=manifest or b"",
-        operations_bytes=operations or b"",
-        coverage_bytes=coverage,
+        operations=PrivateCopy() if operations is None else operations,
+        coverage=coverage,
         missing=frozenset(name for name, data in found.items() if data is None),
     )
 
@@ -131,7 +148,7 @@ def parse_artifact(raw: RawPlanArtifact) -> PlanArtifact:
             faults=exc.findings,
         ) from exc
     require_complete_operations(raw, manifest.operations_count)
-    operations, lines = parse_operations(raw.operations_bytes, format_version=manifest.format_version)
+    operations, lines = parse_operations(raw.operations, format_version=manifest.format_version)
     return PlanArtifact(manifest=manifest, manifest_document=document, operations=operations, lines=lines, raw=raw)
 
 
@@ -141,7 +158,7 @@ def require_complete_operations(raw: RawPlanArtifact, recorded: int) -> None:
     Raises:
         TornPlanArtifactError: the file is not there (A9), or has another number of lines (A10, C23).
     """
-    lines = count_lines(raw.operations_bytes)
+    lines = raw.operations.line_count
     if OPERATIONS_FILE not in raw.missing and lines == recorded:
         return
     raise TornPlanArtifactError(

@@ -7,6 +7,7 @@ named above it. The gate refuses the same plan.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,7 +118,7 @@ class SavedPlan:
         return self.artifact.manifest
 
     @property
-    def operations(self) -> tuple[PlannedOperation, ...]:
+    def operations(self) -> Sequence[PlannedOperation]:
         """All operations, recorded deletes included, in stored order."""
         return self.artifact.operations
 
@@ -174,13 +175,13 @@ def counts_line(found: dict[str, int]) -> str:
     return " · ".join(f"{found.get(action, 0):,} {action}" for action in COVERAGE_ACTIONS)
 
 
-def _counts_of(operations: tuple[PlannedOperation, ...]) -> dict[str, int]:
+def _counts_of(operations: Iterable[PlannedOperation]) -> dict[str, int]:
     found = Counter(_ACTION_OF_OPERATION[operation.action] for operation in operations)
     return {action: found[action] for action in COVERAGE_ACTIONS}
 
 
 def _checksum_problems(raw: RawPlanArtifact, artifact: PlanArtifact) -> list[Finding]:
-    found = plan_checksum(artifact.manifest_document, raw.operations_bytes)
+    found = plan_checksum(artifact.manifest_document, raw.operations)
     if found == artifact.manifest.plan_checksum:
         return []
     return [_problem("the plan checksum", artifact.manifest.plan_checksum, f"{found}: a file was changed")]
@@ -189,7 +190,7 @@ def _checksum_problems(raw: RawPlanArtifact, artifact: PlanArtifact) -> list[Fin
 def _coverage_problems(
     raw: RawPlanArtifact, artifact: PlanArtifact, coverage: tuple[CoverageLine, ...] | None
 ) -> list[Finding]:
-    problem = coverage_problem(artifact.manifest_document.get("coverage"), raw.coverage_bytes)
+    problem = coverage_problem(artifact.manifest_document.get("coverage"), raw.coverage)
     problems = [] if problem is None else [_problem(COVERAGE_FILE, problem.expected, problem.found)]
     if coverage is not None:
         problems += coverage_disagreements(coverage, artifact.operations)

@@ -166,7 +166,7 @@ class _Gate:
     def checksum(self, document: Mapping[str, Any]) -> None:
         if OPERATIONS_FILE in self._artifact.missing:
             return  # Already named: there are no bytes to take a checksum over.
-        computed = plan_checksum(document, self._artifact.operations_bytes)
+        computed = plan_checksum(document, self._artifact.operations)
         recorded = document.get("plan_checksum")
         if computed != recorded:
             self._fail(
@@ -219,7 +219,7 @@ class _Gate:
             )
 
     def coverage(self, document: Mapping[str, Any]) -> None:
-        problem = coverage_problem(document.get("coverage"), self._artifact.coverage_bytes)
+        problem = coverage_problem(document.get("coverage"), self._artifact.coverage)
         if problem is not None:
             self._fail("coverage", expected=problem.expected, found=problem.found)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
-from ledger.plan import decode
+from ledger.plan import operations as operations_of_a_plan
 from ledger.plan.canonical import canonical_json_text
 from ledger.plan.errors import (
     PathOutsideRunError,
@@ -338,25 +338,33 @@ def test_operations_are_given_in_stored_order(tmp_path: Path) -> None:
     assert b"".join(artifact.lines) == artifact.raw.operations_bytes
 
 
-def test_each_line_is_encoded_whole_once_and_validated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_encoded_once_in_blocks_and_only_doubtful_ones_are_validated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What keeps a million operations affordable, as a count and not as a time."""
-    run_dir, _ = write_plan(tmp_path, tags(*(str(number) for number in range(50))))
+    run_dir, _ = write_plan(tmp_path, tags(*(str(number) for number in range(600))))
     calls: Counter[str] = Counter()
     encode, validate = canonical_json_text, PlannedOperation.model_validate
 
     def encoding(value: Any) -> str:
-        calls["encoded"] += 1
+        calls["encoded"] += len(value)
         return encode(value)
 
     def validating(*args: Any, **kwargs: Any) -> PlannedOperation:
         calls["validated"] += 1
         return validate(*args, **kwargs)
 
-    monkeypatch.setattr(decode, "canonical_json_text", encoding)
+    monkeypatch.setattr(operations_of_a_plan, "canonical_json_text", encoding)
     monkeypatch.setattr(PlannedOperation, "model_validate", validating)
     load_plan_artifact(run_dir)
+    assert calls == {"encoded": 600}
 
-    assert calls == {"encoded": 50, "validated": 50}
+    calls.clear()
+    lines = (run_dir / OPERATIONS_FILE).read_bytes().splitlines(keepends=True)
+    (run_dir / OPERATIONS_FILE).write_bytes(b"".join([*lines[:300], b"{}\n", *lines[301:]]))
+    with pytest.raises(TornPlanArtifactError):
+        load_plan_artifact(run_dir)
+    assert calls["validated"] == 256, "the block of the fault, and no other"
 
 
 def test_reading_leaves_the_collector_of_cycles_as_it_was(tmp_path: Path) -> None:
