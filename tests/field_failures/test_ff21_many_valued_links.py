@@ -16,7 +16,7 @@ from ledger.plan.reader import load_plan_artifact
 from producers.errors import PlanRefusedError
 from tests.support.forged_plans import FORGED, commit_forged
 from tests.support.operations import update
-from tests.support.planning import entry, mapped, operations
+from tests.support.planning import Rows, entry, mapped, operations
 from tests.support.plans import line, raw_run
 from tests.support.real_writer import RealWriter
 from tests.support.sync_bench import SyncBench
@@ -169,7 +169,7 @@ async def test_ff21_from_the_source_to_the_destination_and_an_empty_second_plan(
     inventory = Inventory(real)
     for name in ("replaced", "emptied", "untouched", "same"):
         inventory.maker(name)
-    rows = {
+    rows: Rows = {
         "tags": [{"id": name, "name": name} for name in ("a", "b", "c")],
         "makers": [
             {"id": 1, "name": "replaced", "tags": [{"id": "c"}, {"id": "a"}]},
@@ -198,7 +198,7 @@ async def test_ff21_from_the_source_to_the_destination_and_an_empty_second_plan(
 async def test_ff21_a_source_that_names_a_missing_peer_makes_no_shorter_list(real: RealWriter) -> None:
     inventory = Inventory(real)
     inventory.maker("m")
-    rows = {
+    rows: Rows = {
         "tags": [{"id": name, "name": name} for name in ("a", "b", "c")],
         "makers": [{"id": 1, "name": "m", "tags": [{"id": "a"}, {"id": "gone"}]}],
     }

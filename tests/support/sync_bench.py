@@ -11,8 +11,8 @@ from consumers.infrahub.settings import InfrahubSettings
 from consumers.runs import RunOutcome
 from ledger.commit import PlanCommit, Policy
 from producers.commit import build_commit
-from producers.planning import PlannedRun
-from tests.support.planning import CLOCK, plan, small
+from producers.planning import PlannedRun, PlanOptions, make_plan
+from tests.support.planning import CLOCK, Rows, small
 from tests.support.real_writer import TOKEN, RealWriter
 
 
@@ -24,15 +24,15 @@ class SyncBench:
     mapping: Sequence[Mapping[str, Any]]
     name: str = "small"
 
-    async def plan(self, rows: Mapping[str, Sequence[Mapping[str, Any]]], **options: Any) -> PlannedRun:
+    async def plan(self, rows: Rows, **options: Any) -> PlannedRun:
         """Read both sides and save the plan; the ledger's position is that before the reading."""
         loaded = small(self.real.root, rows, self.mapping, name=self.name)
         settings = InfrahubSettings.model_validate(
             {"url": self.real.sandbox.url, "branch": self.real.branch, "token": TOKEN}
         )
-        options = {"ledger_position": await self.real.head(), **options}
+        chosen = PlanOptions(**{"ledger_position": await self.real.head(), **options})
         async with open_reader(settings) as reader:
-            return await plan(loaded, reader, self.real.root, **options)
+            return await make_plan(loaded, reader, root=self.real.root, options=chosen, clock=CLOCK, environ={})
 
     def order(self, run: PlannedRun, policy: Policy | None = None) -> PlanCommit:
         """The commit as the committer makes it."""
