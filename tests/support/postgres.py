@@ -30,6 +30,7 @@ Version = Literal["15", "18"]
 VERSIONS: tuple[Version, ...] = ("15", "18")
 PASSWORD = "test-only"
 ROLES = {"writer": "ledger_writer", "projector": "ledger_projector", "reader": "ledger_reader"}
+_FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
 _PREFIX = "apply-ledger-test-"
 _DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 
@@ -68,8 +69,8 @@ class PostgresServer:
     _templates: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, version: Version) -> PostgresServer:
-        """Make and start a cluster in a private folder with a short path."""
+    def start(cls, version: Version, *, durable: bool = False) -> PostgresServer:
+        """Make and start a cluster in a private folder with a short path; ``durable``: one that may be killed."""
         _remove_leftovers()
         account = server_account()
         root = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{version}-"))
@@ -82,7 +83,7 @@ class PostgresServer:
             data=root / "data",
             sockets=socket_folder(root, account),
             log=root / "server.log",
-            settings={"fsync": "off", "full_page_writes": "off", "max_connections": "100", "autovacuum": "off"},
+            settings={"max_connections": "100"} | ({} if durable else _FAST),
         )
         server = cls(version=version, root=root, cluster=cluster)
         atexit.register(server.stop)

@@ -27,6 +27,7 @@ class PostgresRelay:
         self._fault: Fault | None = None
         self._after = 0
         self._connections: set[asyncio.Task[None]] = set()
+        self._let_go = asyncio.Event()
         self.accepted = 0
         self.met = asyncio.Event()
 
@@ -38,15 +39,21 @@ class PostgresRelay:
         self._fault = fault
         self._after = after
         self.met.clear()
+        self._let_go.clear()
 
     def disarm(self) -> None:
-        """Pass everything on from now."""
+        """Pass everything on from now, also what is held."""
         self._fault = None
+        self._let_go.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One client connection, until one side ends or a fault ends both."""
         self.accepted += 1
-        server_reader, server_writer = await asyncio.open_unix_connection(self._server_socket)
+        try:
+            server_reader, server_writer = await asyncio.open_unix_connection(self._server_socket)
+        except OSError:  # no server there just now: the client sees its connection end
+            writer.close()
+            return
         lost = asyncio.Event()
         directions = {
             asyncio.ensure_future(self._back(server_reader, writer, lost)),
@@ -55,6 +62,7 @@ class PostgresRelay:
         task = asyncio.current_task()
         if task is not None:
             self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
         with suppress(asyncio.CancelledError):  # the relay ends; a cancelled handler would be reported as an error
             await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         for direction in directions:
@@ -66,10 +74,11 @@ class PostgresRelay:
                 await stream.wait_closed()
 
     async def end(self) -> None:
-        """End all connections and return when they are closed."""
-        for task in self._connections:
+        """End all connections of this moment and return when they are closed."""
+        connections = list(self._connections)
+        for task in connections:
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*connections, return_exceptions=True)
 
     def _due(self, data: bytes) -> Fault | None:
         if self._fault is None or data.startswith(_PARSE):
@@ -87,7 +96,7 @@ class PostgresRelay:
             if fault == "lose request":
                 return
             if fault == "hold":
-                await asyncio.Event().wait()
+                await self._let_go.wait()
             if fault == "lose answer":
                 lost.set()
             server.write(data)
