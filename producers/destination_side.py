@@ -1,4 +1,5 @@
-"""Reads the destination: every mapped kind completely, then whatever kinds their peers turn out to be.
+"""Reads the destination: every mapped kind completely, the kinds that share a uniqueness rule with one of them, then
+whatever kinds their peers turn out to be.
 
 Peers are read as (kind, id) and resolved to identities through what was read. A pointer to an object that no page
 brought is an incomplete extraction: the missing one would otherwise be planned as a create (FF01).
@@ -59,7 +60,7 @@ async def load_destination(
     """
     side = DestinationSide()
     extraction = _Extraction(reader, mapping, snapshots, progress, side)
-    pending = list(dict.fromkeys([*mapping.kinds, *constant_kinds]))
+    pending = list(dict.fromkeys([*mapping.kinds, *constant_kinds, *mapping.sharing_kinds()]))
     while pending:
         await extraction.read(pending)
         pending = sorted({pointer.kind for pointer in extraction.pointers()} - set(side.by_id))

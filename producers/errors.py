@@ -45,7 +45,7 @@ class RowShapeError(PlanningError):
 
 
 class NamelessObjectError(PlanningError):
-    """A row lacks a part of its identity: absent, null or blank."""
+    """A row lacks a part of its identity that is no part of the destination's key: absent, null or blank."""
 
 
 class UnresolvedReferenceError(PlanningError):

@@ -13,7 +13,7 @@ from typing import Any
 from ledger.destination import FieldSelection
 from ledger.errors import ApplyLedgerError
 from ledger.plan.errors import SchemaMismatchError, SecretValueRefusedError
-from ledger.schema import Attribute, DestinationSchema, Kind, Relationship
+from ledger.schema import Attribute, DestinationSchema, KeyPath, Kind, Relationship
 from producers.config_model import EntryTable, FieldTable, SyncConfiguration
 from producers.errors import MappingRefusedError
 from producers.filters import CompiledFilter, compile_filter
@@ -91,6 +91,10 @@ class MappingPlan:
         """All entries in the order of the file."""
         return tuple(sorted((e for plan in self.kinds.values() for e in plan.entries), key=lambda e: e.index))
 
+    def _rules_of(self, generic: str) -> tuple[tuple[KeyPath, ...], ...]:
+        known = self.schema.kinds.get(generic)
+        return () if known is None else known.uniqueness_constraints
+
     def identity_fields(self, kind: str) -> tuple[str, ...]:
         """What identifies an object of a kind: the mapping's identifiers, else the schema's own key.
 
@@ -104,6 +108,17 @@ class MappingPlan:
         key = known.human_friendly_id or next(iter(known.uniqueness_constraints), ())
         return tuple(dict.fromkeys(path.field for path in key))
 
+    def sharing_kinds(self) -> tuple[str, ...]:
+        """Kinds that nobody maps and that a uniqueness rule of a generic compares with mapped ones.
+
+        A create of a mapped kind can collide with their objects, so they are read as well (P61).
+        """
+        mapped = [self.schema.kinds[kind] for kind in self.kinds]
+        generics = {name for kind in mapped for name in kind.inherit_from if name in self.schema.kinds}
+        ruled = [name for name in sorted(generics) if self.schema.kinds[name].uniqueness_constraints]
+        found = {kind for name in ruled for kind in self.schema.concrete_kinds(name)}
+        return tuple(sorted(found - set(self.kinds)))
+
     def selection(self, kind: str) -> FieldSelection:
         """What to read of a kind at the destination: mapped fields, identity, and all parts of its keys.
 
@@ -111,6 +126,9 @@ class MappingPlan:
         """
         plan, known = self.kinds.get(kind), self.schema.kinds[kind]
         names = set(self.identity_fields(kind))
+        if kind in self.sharing_kinds():
+            rules = [rule for name in known.inherit_from for rule in self._rules_of(name)]
+            names |= {path.field for rule in rules for path in rule}
         if plan is not None:
             keys = (known.human_friendly_id, *known.uniqueness_constraints)
             names |= {*plan.fields, *(path.field for key in keys for path in key)}

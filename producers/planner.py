@@ -98,6 +98,7 @@ class Planner:
         self._phase("checking operations", 0)
         check_drafts(self._drafts, self._mapping.schema)
         self._check_collisions()
+        self._warn_of_nulls()
         tiers = self._order()
         self._refuse()
         self._phase("ordering operations", len(self._drafts))
@@ -161,6 +162,21 @@ class Planner:
         """With ``continue_on_error`` a create that is left out anyway must not cost another one its place."""
         drafts = [item for item in self._drafts if not (self._continue and item.record.is_left_out)]
         self._result.warnings += check_collisions(drafts, self._unchanged, self._destination, self._mapping)
+
+    def _warn_of_nulls(self) -> None:
+        """A null reference takes no peer away: a plan has no form for it, and nobody may believe that it did (P91)."""
+        matched = [(draft.record, draft.observed) for draft in self._drafts if draft.observed is not None]
+        kept = Counter(
+            (record.entry.label, record.kind, name)
+            for record, observed in [*matched, *self._unchanged]
+            for name in record.null_references
+            if observed.one.get(name) is not None or observed.many.get(name)
+        )
+        self._result.warnings += [
+            f"{kind}.{name} is null in {count:,} rows of {entry} whose objects have peers there; they keep them, "
+            "because a plan cannot say that a peer goes (an empty list empties a set)"
+            for (entry, kind, name), count in sorted(kept.items())
+        ]
 
     def _order(self) -> Tiers:
         """Tiers of what is planned; where creates wait for each other in a circle, they are left out and it is asked

@@ -9,7 +9,7 @@ from typing import Any
 from ledger.destination import PeerPointer
 from ledger.errors import ApplyLedgerError
 from ledger.plan.canonical import Identity, canonical_json_bytes
-from ledger.plan.describe import object_text
+from ledger.plan.describe import object_text, value_text, visible
 from producers.mapping import EntryPlan
 from producers.references import PeerToken
 
@@ -35,7 +35,8 @@ class SourceRecord:
     """One source row selected by one mapping entry.
 
     ``values`` holds attributes in normal form, ``tokens`` references as the row gives them; a field that the row does
-    not have is in neither (design 4.5). ``identity`` and ``peers`` are filled when references are resolved;
+    not have is in neither (design 4.5), a reference that is null there stands in ``null_references``. ``given`` tells
+    how the row spelled what normal form changed. ``identity`` and ``peers`` are filled when references are resolved;
     ``referred`` are the records that stand for the peers, with the field that needs them. ``faulted`` names the fields
     whose fault is known, so that nothing else is said about their absence. ``left_out`` says why a record without a
     fault of its own is not planned.
@@ -46,6 +47,8 @@ class SourceRecord:
     local_id: str | None
     values: dict[str, Any] = field(default_factory=dict)
     tokens: dict[str, tuple[PeerToken, ...]] = field(default_factory=dict)
+    null_references: set[str] = field(default_factory=set)
+    given: dict[str, str] = field(default_factory=dict)
     identity: Identity | None = None
     identity_text: str = ""
     unidentifiable: bool = False
@@ -80,7 +83,7 @@ class SourceRecord:
         """How a refusal names the record: kind, identity where it is known, and the row."""
         place = f"{self.entry.endpoint} row {self.row}"
         if self.local_id is not None:
-            place += f", id {self.local_id}"
+            place += f", id {visible(self.local_id)}"
         named = self.kind if self.identity is None else object_text(self.kind, self.identity)
         return f"{named} ({place})"
 
@@ -106,6 +109,11 @@ class ObservedRecord:
         """How a refusal names the object."""
         named = self.kind if self.identity is None else object_text(self.kind, self.identity)
         return f"{named} (destination id {self.id})"
+
+
+def given_text(value: Any) -> str:
+    """A value as a row has it, with its type: what tells ``Decimal("1")`` from ``"1"`` once both are ``"1"``."""
+    return f"{type(value).__name__} {value_text(value if isinstance(value, bool | int | float) else str(value))}"
 
 
 def identity_text(identity: Identity) -> str:

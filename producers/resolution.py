@@ -131,14 +131,21 @@ def _identified(record: SourceRecord, plan: KindPlan, index: PeerIndex) -> bool:
 
 def _nameless(record: SourceRecord, plan: KindPlan, names: Sequence[str]) -> ApplyLedgerError:
     parts = ", ".join(f"{name} is {_state(record, name)}" for name in names)
+    keys = " or ".join(f"({', '.join(path.raw for path in key)})" for key in candidate_keys(plan.kind))
     if not _covers_a_key(plan):
         # what is wrong is the choice of identifiers: with all of them given, the create would be refused as well
-        keys = " or ".join(f"({', '.join(path.raw for path in key)})" for key in candidate_keys(plan.kind))
         return UnkeyedCreateRefusedError(
             checked=f"the key of {record.label}",
             expected=f"identifiers that cover {keys}" if keys else "a kind with a key or a uniqueness constraint",
             found=f"identifiers {', '.join(plan.identifiers)}, of which {parts}",
             next_action="choose identifiers that cover the destination's key, or leave the kind out of the mapping",
+        )
+    if not _covers_a_key(plan, without=names):
+        return UnkeyedCreateRefusedError(
+            checked=f"the key of {record.label}",
+            expected=f"a usable value for each part of {keys}",
+            found=parts,
+            next_action="leave such rows out with a filter, or give them the missing part by a transform",
         )
     return NamelessObjectError(
         checked=f"the identity of {record.label}",
@@ -148,9 +155,10 @@ def _nameless(record: SourceRecord, plan: KindPlan, names: Sequence[str]) -> App
     )
 
 
-def _covers_a_key(plan: KindPlan) -> bool:
+def _covers_a_key(plan: KindPlan, *, without: Sequence[str] = ()) -> bool:
+    given = set(plan.identifiers) - set(without)
     return any(
-        all(path.field in plan.identifiers and cannot_be_supplied(plan.kind, path) is None for path in key)
+        all(path.field in given and cannot_be_supplied(plan.kind, path) is None for path in key)
         for key in candidate_keys(plan.kind)
     )
 
@@ -158,6 +166,8 @@ def _covers_a_key(plan: KindPlan) -> bool:
 def _state(record: SourceRecord, name: str) -> str:
     if name in record.values:
         return "null" if record.values[name] is None else "blank"
+    if name in record.null_references:
+        return "null"
     return "empty" if name in record.tokens else "absent"
 
 

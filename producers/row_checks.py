@@ -17,7 +17,7 @@ from producers.drafts import Draft, observed_values
 from producers.errors import AmbiguousDestinationObjectError, PeerLeftOutError
 from producers.mapping import MappingPlan
 from producers.peer_index import peer_left_out
-from producers.records import ObservedRecord, SourceRecord
+from producers.records import ObservedRecord, SourceRecord, given_text
 
 MAX_NAMED = 5
 """Other rows that one refusal names; the number of the rest is said."""
@@ -51,14 +51,22 @@ def _duplicate_peer(
 
 
 def _duplicate(record: SourceRecord, group: Sequence[SourceRecord]) -> DestinationIdentityCollisionError:
-    others = [other.label for other in group if other is not record]
+    respelled = sorted({name for item in group for name in item.given} & set(record.identity or {}))
+    others = [_as_given(other, respelled) for other in group if other is not record]
     more = f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
     return DestinationIdentityCollisionError(
-        checked=f"whether the destination can tell {record.label} from other rows",
+        checked=f"whether the destination can tell {_as_given(record, respelled)} from other rows",
         expected="an identity that no other row has",
         found=" and ".join(others[:MAX_NAMED]) + more,
         next_action="map what tells them apart into the identity, or leave all but one out with a filter",
     )
+
+
+def _as_given(record: SourceRecord, names: Sequence[str]) -> str:
+    """The record, with what its row holds in fields that are equal in normal form alone (FF10, FF15)."""
+    identity = record.identity or {}
+    given = [f"{name} given as {record.given.get(name) or given_text(identity[name])}" for name in names]
+    return f"{record.label} [{', '.join(given)}]" if given else record.label
 
 
 def check_ambiguous(records: Iterable[SourceRecord], destination: DestinationSide) -> None:

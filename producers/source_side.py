@@ -9,10 +9,13 @@ from typing import Any
 
 from ledger.destination import IncompleteExtractionError
 from ledger.errors import ApplyLedgerError
+from ledger.plan.canonical import canonical_value, same_bytes
+from ledger.plan.describe import visible
+from ledger.plan.errors import UnserializablePayloadValueError
 from ledger.plan.normal_form import normal_form
 from producers.errors import RowShapeError
 from producers.mapping import EntryPlan, FieldPlan, MappingPlan
-from producers.records import SourceRecord
+from producers.records import SourceRecord, given_text
 from producers.references import constant_tokens, local_id_text, parse_tokens
 from producers.snapshots import SnapshotSet
 from producers.sources import Source
@@ -103,7 +106,7 @@ def _checked_rows(source: Source, endpoint: str, expected: int | None) -> Iterat
     for number, row in enumerate(source.rows(endpoint), start=1):
         local_id = local_id_text(row.get("id"))
         if local_id is not None and local_id in seen:
-            raise _incomplete(endpoint, "each id once", f"id {local_id} again in row {number}")
+            raise _incomplete(endpoint, "each id once", f"id {visible(local_id)} again in row {number}")
         if local_id is not None:
             seen.add(local_id)
         yield number, row
@@ -122,7 +125,8 @@ def _incomplete(endpoint: str, expected: str, found: str) -> IncompleteExtractio
 
 def _record(entry: EntryPlan, number: int, row: Mapping[str, Any], side: SourceSide) -> SourceRecord | None:
     """The record that an entry makes of a row; None where a filter leaves the row out."""
-    record = SourceRecord(entry=entry, row=number, local_id=local_id_text(row.get("id")))
+    record = SourceRecord(entry=entry, row=number, local_id=None)
+    _take_key(row.get("id"), record)
     try:
         if not all(condition.holds(row) for condition in entry.filters):
             side.filtered[entry.index] += 1
@@ -143,18 +147,35 @@ def _record(entry: EntryPlan, number: int, row: Mapping[str, Any], side: SourceS
     return record
 
 
+def _take_key(value: Any, record: SourceRecord) -> None:
+    """A key that cannot be recorded names no row; as the record's fault it is told together with all others."""
+    text = local_id_text(value)
+    try:
+        if text is not None:
+            canonical_value(value, kind=record.kind, field="id")
+            record.local_id = text
+    except UnserializablePayloadValueError as exc:
+        record.faults.append(_named(exc, record))
+
+
 def _extract(plan: FieldPlan, row: Mapping[str, Any], record: SourceRecord) -> bool:
     """Put a field's value on the record; whether the row has the field at all."""
     value = plan.static if plan.is_static else value_or_absent(row, plan.path)
     if isinstance(value, _Absent):
         return False
     if plan.attribute is not None:
-        record.values[plan.name] = normal_form(plan.attribute, value, kind=record.kind)
+        normal = record.values[plan.name] = normal_form(plan.attribute, value, kind=record.kind)
+        if value is not normal and not isinstance(value, list | tuple | Mapping) and not same_bytes(value, normal):
+            record.given[plan.name] = given_text(value)
     elif plan.relationship is not None:
         parse = constant_tokens if plan.is_static else parse_tokens
         tokens = parse(value, many=plan.relationship.cardinality == "many", field=plan.name)
-        if tokens is not None:
-            record.tokens[plan.name] = tokens
+        if tokens is None:
+            record.null_references.add(plan.name)
+            return True
+        for token in tokens:
+            canonical_value(token.text, kind=record.kind, field=plan.name)
+        record.tokens[plan.name] = tokens
     return True
 
 

@@ -10,7 +10,9 @@ import pytest
 from consumers.infrahub.sandbox import RunningSandbox
 from ledger.store.ledger import Ledger
 from tests.integration.cli.conftest import cli, cli_database, cli_sandbox, service
+from tests.support.field_schema import field_schema
 from tests.support.real_writer import REAL_SCHEMA, TOKEN, RealWriter
+from tests.support.whole_path import WholePath
 
 __all__ = ["branch", "cli", "cli_database", "cli_sandbox", "real", "sandbox", "service"]
 
@@ -37,3 +39,18 @@ async def real(
     dsn = postgres18_ledger_dsns["writer"]
     async with await Ledger.open(dsn, allow_unsafe_fsync=True) as ledger:
         yield RealWriter(dsn=dsn, ledger=ledger, sandbox=sandbox, branch=branch, root=tmp_path)
+
+
+@pytest.fixture(scope="session")
+def lab_sandbox() -> Iterator[RunningSandbox]:
+    with RunningSandbox(field_schema(), token=TOKEN, seed="field failures of a lab") as running:
+        yield running
+
+
+@pytest.fixture
+def lab(lab_sandbox: RunningSandbox, tmp_path: Path) -> Iterator[WholePath]:
+    """The path from source rows to events, over a branch of its own; the ledger is in memory."""
+    name = f"branch-{len(lab_sandbox.store.branches)}"
+    lab_sandbox.store.create_branch(name)
+    yield WholePath(tmp_path, lab_sandbox, name)
+    lab_sandbox.faults.clear()

@@ -83,7 +83,7 @@ async def test_no_errors_no_error_table_and_with_errors_one(tmp_path: Path) -> N
     faulty: Rows = {**ROWS, "sites": [{"id": 1, "name": None}]}
     run = await plan(small(tmp_path, faulty, [TAGS, SITES]), _destination(), tmp_path, continue_on_error=True)
     table = pq.read_table(run.run_dir / "errors.parquet").to_pylist()
-    assert [row["name"] for row in table] == ["NamelessObjectError"]
+    assert [row["name"] for row in table] == ["UnkeyedCreateRefusedError"]
     assert set(table[0]) == {"name", "checked", "expected", "found", "next_action"}
 
 

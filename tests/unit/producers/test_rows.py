@@ -168,12 +168,20 @@ async def test_faults_of_filters_transforms_values_and_identities_are_listed_tog
     assert [finding.name for finding in caught.value.findings] == [
         "FilterEvaluationError",
         "TransformEvaluationError",
-        "NamelessObjectError",
-        "NamelessObjectError",
+        "UnkeyedCreateRefusedError",
+        "UnkeyedCreateRefusedError",
         "DestinationIdentityCollisionError",
         "DestinationIdentityCollisionError",
     ]
     assert [f"id {number}" in str(finding) for number, finding in enumerate(caught.value.findings, 2)] == [True] * 6
+
+
+async def test_a_missing_identifier_that_is_no_part_of_the_key_makes_a_nameless_object(tmp_path: Path) -> None:
+    tags = entry("BuiltinTag", "tags", ["name", "description"], mapped("name"), mapped("description"))
+    with pytest.raises(PlanRefusedError) as caught:
+        await plan(small(tmp_path, {"tags": [{"id": 1, "name": "t"}]}, [tags]), FakeDestination(), tmp_path)
+    (finding,) = caught.value.findings
+    assert (finding.name, finding.found) == ("NamelessObjectError", "description is absent")
 
 
 @pytest.mark.rules("H10", "H19", "C56")
