@@ -101,6 +101,14 @@ class InvalidCallError(StoreError):
     """A function of the database was called in a way that cannot mean anything."""
 
 
+class DoubtDroppedError(StoreError):
+    """The mark of the operation in flight would be moved without its outcome, or its outcome told beside it (G4)."""
+
+
+class RunUnderWriterError(StoreError):
+    """A run that was committed is ended by its writer, under the lease, and by nobody else."""
+
+
 # Orders
 
 
@@ -144,6 +152,10 @@ class RunStillOpenError(StoreError):
     """The run is open; its writer goes on by itself."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
+
+
+class MessageConflictError(AlarmError):
+    """Another message was refused from the very same place of a topic; the broker's log is not what it was."""
 
 
 class OrderConflictError(StoreError):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from ledger.commit import MAX_ACTOR_BYTES, MAX_REASON_BYTES, PlanCommit, Policy
-from ledger.events import SCHEMA_VERSION, TERMINAL_KINDS, PlanCommitted, new_event
+from ledger.errors import Finding
+from ledger.events import SCHEMA_VERSION, TERMINAL_KINDS, PlanCommitted, PlanRefused, new_event
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.bindings import BindingQueries
 from ledger.store.errors import BodyTooLargeError, InvalidCallError, UnknownPositionError
-from ledger.store.records import Order, OrderKind, OutcomeFact, Receipt, RunFacts
+from ledger.store.records import BindingRow, MessagePlace, Order, OrderKind, OutcomeFact, Receipt, RunFacts
 
 _OPENING = frozenset({"plan.committed", "run.started", "run.resumed"})
 _STARTING = frozenset({"run.started", "run.resumed"})
@@ -101,6 +103,40 @@ class OrderQueries(BindingQueries):
             UnknownRunError, RunFinishedError: there is nothing to stop.
         """
         return await self._submit(binding_id, order_id, "stop", run_id, {"by": by, "reason": reason})
+
+    async def refuse_message(
+        self, place: MessagePlace, *, digest: bytes, findings: Sequence[Finding], binding: BindingRow | None
+    ) -> bool:
+        """Record, once and for good, that what stands in ``place`` cannot become an order (G10).
+
+        Args:
+            place: where the message stands.
+            digest: sha256 of its body; the body itself is not kept.
+            findings: why, each naming what was expected and found.
+            binding: the binding that the message names, where it is known here: its log then says so too, without a
+                run, so that a message that nobody can trust ends none.
+
+        Returns:
+            Whether this is the first record of it.
+
+        Raises:
+            MessageConflictError: another message was refused from this place.
+        """
+        event: tuple[Any, ...] = (None, None, None, None)
+        if binding is not None:
+            told = new_event(
+                "plan.refused",
+                PlanRefused(findings=list(findings)),
+                url=binding.url,
+                branch=binding.branch,
+                n=str(place),
+            )
+            event = (binding.id, told.event_id, SCHEMA_VERSION, told.body.decode())
+        reason = "\n".join(str(finding) for finding in findings)
+        first = await self._session.value(
+            "refuse_message", place.topic, place.partition, place.offset, digest, reason, *event
+        )
+        return bool(first)
 
     async def open_orders(self, binding_id: int) -> list[Order]:
         """What waits on a binding, in the order in which it came."""

@@ -25,6 +25,18 @@ class InFlight:
 
 
 @dataclass(frozen=True, slots=True)
+class MessagePlace:
+    """Where a message stands in a broker's log."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
 class BindingRow:
     """A binding as it stands. ``lease_expires_in`` is negative once the lease has run out, None where it is free."""
 

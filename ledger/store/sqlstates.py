@@ -80,6 +80,15 @@ OWN_STATES: Mapping[str, Meaning] = {
     "LG019": Meaning(errors.PlanConflictError, "the plan that the checksum names", _ALARM),
     "LG020": Meaning(errors.ArtifactConflictError, "the artifact that was stored first", _ALARM),
     "LG021": Meaning(errors.InvalidCallError, "arguments that belong together", _DEFECT),
+    "LG022": Meaning(errors.DoubtDroppedError, "that a mark is moved with the outcome of what it marked", _DEFECT),
+    "LG023": Meaning(
+        errors.RunUnderWriterError, "a run that was never committed here", "leave the run to its writer, or stop it"
+    ),
+    "LG024": Meaning(
+        errors.MessageConflictError,
+        "the message that was refused from this place before",
+        "find out whether the topic was made anew; an intake that starts over needs a topic of another name",
+    ),
 }
 
 STANDARD_STATES: Mapping[str, Meaning] = {

@@ -40,3 +40,7 @@ from ledger.event
 where binding_id = $1 and run_id between $2 and $2
   and kind in ('operation.applied', 'operation.skipped', 'operation.failed', 'operation.unknown')
 order by operation_id, attempt desc;
+
+-- name: refuse_message
+-- Record that a message cannot become an order.
+select ledger.refuse_message_v1($1, $2, $3, $4, $5, $6, $7, $8, $9);
