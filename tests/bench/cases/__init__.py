@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.cases import replay
+from tests.bench.cases import append, replay
 from tests.bench.frame import Case
 
-CASES: tuple[Case, ...] = (replay.CASE,)
+CASES: tuple[Case, ...] = (append.CASE, replay.CASE)

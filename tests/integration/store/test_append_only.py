@@ -41,7 +41,8 @@ ATTACKS = {
     "inner append": "select ledger.append_locked(b, 1, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', null)"
     " from ledger.binding b",
     "inner lock": "select ledger.lock_binding(1)",
-    "inner mark": "select ledger.set_in_flight(1, 'clear', null, null, null, null)",
+    "inner mark": "select ledger.append_marked(null, 1, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', null, 'clear',"
+    " null, null, null, null)",
     "inner close": "select ledger.close_order_locked(1, 1, 'done')",
     "inner order": "select ledger.insert_order(b, gen_random_uuid(), 'stop', 'r', '{}', 1, null, null, null, null)"
     " from ledger.binding b",
