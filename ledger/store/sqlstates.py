@@ -102,6 +102,8 @@ STANDARD_STATES: Mapping[str, Meaning] = {
     "25006": Meaning(
         errors.LedgerUnavailableError, "a server that takes writes", "connect to the primary, not to a replica"
     ),
+    "25P03": Meaning(errors.LedgerUnavailableError, "a transaction that may go on", _ASK_AGAIN),
+    "25P04": Meaning(errors.LedgerUnavailableError, "a transaction that may go on", _ASK_AGAIN),
     "28000": Meaning(errors.LedgerPermissionError, "a role that may connect", "check the DSN and the role's password"),
     "28P01": Meaning(errors.LedgerPermissionError, "the role's password", "check the DSN and the role's password"),
     "3D000": Meaning(errors.LedgerUnavailableError, "a database that exists", "create it, or correct the DSN"),
@@ -128,7 +130,30 @@ STANDARD_STATES: Mapping[str, Meaning] = {
 _UNKNOWN = Meaning(errors.UnexpectedDatabaseError, "an answer that this program knows", _DEFECT)
 _CONNECTION = Meaning(errors.LedgerUnavailableError, "a connection that stays open", _ASK_AGAIN)
 
-_TRANSIENT = frozenset({"40001", "40P01", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P05"})
+CLASSES: Mapping[str, Meaning] = {
+    "08": _CONNECTION,
+    "53": Meaning(
+        errors.LedgerUnavailableError,
+        "a server with memory, disk and connections to spare",
+        "look at the database server's log and give it what it lacks, then go on",
+    ),
+    "57": Meaning(errors.LedgerUnavailableError, "a server that its operator lets run", _ASK_AGAIN),
+    "58": Meaning(
+        errors.LedgerUnavailableError,
+        "a server that can read and write its files",
+        "look at the database server's log and at its disk, then go on",
+    ),
+    "XX": Meaning(
+        errors.UnexpectedDatabaseError,
+        "a server whose files are whole",
+        "stop the writers and look at the database server's log; its files may be damaged",
+    ),
+}
+"""By the first two characters, for states that are not listed: trouble of the server is no defect of a program."""
+
+_TRANSIENT = frozenset(
+    {"25P03", "25P04", "40001", "40P01", "53300", "55P03", "57014", "57P01", "57P02", "57P03", "57P05"}
+)
 
 
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
@@ -157,9 +182,7 @@ def translated(error: BaseException, *, doing: str) -> StoreError:
             _CONNECTION, doing, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, {}
         )
     state = error.sqlstate or ""
-    meaning = OWN_STATES.get(state) or STANDARD_STATES.get(state)
-    if meaning is None:
-        meaning = _CONNECTION if state.startswith("08") else _UNKNOWN
+    meaning = OWN_STATES.get(state) or STANDARD_STATES.get(state) or CLASSES.get(state[:2], _UNKNOWN)
     facts = _facts(error) if state in OWN_STATES else _constraint(error)
     # DETAIL of standard states may quote values; it is left out of the text (G12).
     told = ", ".join(f"{name} {value}" for name, value in facts.items())

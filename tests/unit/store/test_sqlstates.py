@@ -63,7 +63,9 @@ def test_g02_no_own_state_is_ever_asked_again(state: str) -> None:
     assert not is_transient(server_error(state))
 
 
-@pytest.mark.parametrize("state", ["08006", "08003", "40001", "40P01", "53300", "55P03", "57014", "57P01", "57P03"])
+@pytest.mark.parametrize(
+    "state", ["08006", "08003", "25P03", "25P04", "40001", "40P01", "53300", "55P03", "57014", "57P01", "57P03"]
+)
 def test_trouble_of_the_server_may_be_asked_again(state: str) -> None:
     assert is_transient(server_error(state))
 
@@ -103,6 +105,14 @@ def test_a_state_that_nobody_knows_is_named() -> None:
     error = translated(server_error("XX001", "page torn"), doing="an append")
     assert type(error) is errors.UnexpectedDatabaseError
     assert "XX001" in str(error)
+
+
+@pytest.mark.parametrize("state", ["53000", "53200", "53400", "57000", "57P04", "58000", "58030", "58P01", "XX001"])
+def test_trouble_of_the_server_is_no_defect_of_a_program(state: str) -> None:
+    error = translated(server_error(state), doing="an append")
+    assert "server" in error.next_action or "ask again" in error.next_action
+    assert "defect" not in error.next_action
+    assert error.exit_code is (ExitCode.ERROR if state.startswith("XX") else ExitCode.BUSY)
 
 
 def test_busy_and_away_end_with_the_exit_code_for_it() -> None:
