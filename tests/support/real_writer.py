@@ -19,7 +19,7 @@ from consumers.writer import BindingWriter
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
 from ledger.destination import DestinationOpener
-from ledger.events import StoredEvent
+from ledger.events import OUTCOME_KINDS, StoredEvent
 from ledger.plan.model import PlannedOperation
 from ledger.store.ledger import Ledger
 from tests.support.committed_plans import CREATED_AT, SOURCE, commit_of, in_order, save
@@ -142,6 +142,11 @@ class RealWriter:
     async def kinds(self, run_id: str) -> list[str]:
         """The kinds of a run's events."""
         return [event.kind for event in await self.events(run_id)]
+
+    async def outcomes(self, run_id: str) -> list[tuple[int | None, str, int | None]]:
+        """Ordinal, outcome and attempt of all that is recorded of a run's operations, in stored order."""
+        found = await self.events(run_id)
+        return [(e.ordinal, e.kind.removeprefix("operation."), e.attempt) for e in found if e.kind in OUTCOME_KINDS]
 
     async def body(self, run_id: str, kind: str) -> dict[str, Any]:
         """The body of the last event of a kind."""
