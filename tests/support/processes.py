@@ -41,9 +41,19 @@ class RealProcess:
         if heard != word:
             raise AssertionError(f"expected {word!r}, the process said {heard!r}")
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.is_alive()
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it is stopped (SIGSTOP)."""
+        return self._state() == "T"
+
     async def frozen(self) -> None:
-        """Wait until the process is stopped (SIGSTOP)."""
-        while self._state() != "T":
+        """Wait until the process is stopped."""
+        while not self.is_frozen:
             if not self._process.is_alive():
                 raise AssertionError(f"the process ended with {self._process.exitcode} instead of freezing")
             await asyncio.sleep(0.005)

@@ -1,0 +1,93 @@
+"""The operator of an episode: commits, again and again, stops and resumes, in a process that may be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import structlog
+
+from ledger.binding import DestinationBinding
+from ledger.commit import PlanCommit, Policy
+from ledger.store.errors import (
+    LedgerBusyError,
+    LedgerUnavailableError,
+    OrderConflictError,
+    PolicyConflictError,
+    RunFinishedError,
+    RunStillOpenError,
+    StoreError,
+    UnknownRunError,
+)
+from ledger.store.ledger import Ledger
+from ledger.store.records import Receipt
+from tests.faults.campaign.script import Timed
+from tests.faults.campaign.trail import Trail
+
+_REFUSALS = (PolicyConflictError, UnknownRunError, RunFinishedError, RunStillOpenError, OrderConflictError)
+"""What an order may be answered with that comes at the wrong moment."""
+
+
+@dataclass(frozen=True)
+class OperatorTask:
+    """What the operator does, and when. ``seed`` decides the policies of its resumes."""
+
+    dsn: str
+    url: str
+    branches: tuple[str, ...]
+    commits: tuple[tuple[int, PlanCommit], ...]
+    orders: tuple[Timed, ...]
+    trail: Path
+    log: Path
+    seed: str
+
+
+def run(task: OperatorTask, connection: Connection) -> None:
+    """The process: works its list and ends."""
+    sys.stderr = task.log.open("a", buffering=1, encoding="utf-8")
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    asyncio.run(_work(task))
+    connection.send("ended")
+
+
+async def _work(task: OperatorTask) -> None:
+    trail, rng, began = Trail(task.trail), random.Random(task.seed), time.monotonic()
+    trail.step("started")
+    for order in task.orders:
+        await asyncio.sleep(max(0.0, began + order.at - time.monotonic()))
+        branch, commit = task.commits[order.number]
+        policy = Policy(on_unknown="converge", allow_stale=rng.random() < 0.8)
+        trail.step(order.what, task.branches[branch], run_id=commit.run_id)
+        try:
+            async with await Ledger.open(task.dsn, ask_again_for=1.0) as ledger:
+                binding = DestinationBinding(url=task.url, branch=task.branches[branch])
+                receipt = await give(ledger, binding, order.what, commit, policy)
+        except (*_REFUSALS, LedgerUnavailableError, LedgerBusyError) as refusal:
+            trail.step("refused", task.branches[branch], error=type(refusal).__name__)
+        except StoreError as wrong:
+            trail.step("wrong", task.branches[branch], error=f"{type(wrong).__name__}: {wrong}")
+        else:
+            trail.step(
+                "receipt", task.branches[branch], run_id=commit.run_id, what=order.what, inbox_id=receipt.inbox_id
+            )
+    trail.step("ended")
+
+
+async def give(ledger: Ledger, binding: DestinationBinding, what: str, commit: PlanCommit, policy: Policy) -> Receipt:
+    """Give one order.
+
+    Raises:
+        StoreError: it was refused, or may be recorded or not.
+    """
+    binding_id = await ledger.register_binding(binding)
+    if what == "commit":
+        later = commit.model_copy(update={"committed_at": f"2026-11-29T18:05:00.{time.time_ns() % 10**6:06d}+00:00"})
+        return await ledger.submit_commit(binding_id, later)
+    if what == "stop":
+        return await ledger.submit_stop(binding_id, run_id=commit.run_id, by="operator", reason="campaign")
+    return await ledger.submit_resume(binding_id, run_id=commit.run_id, by="operator", reason="campaign", policy=policy)

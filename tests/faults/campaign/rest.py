@@ -1,0 +1,84 @@
+"""The system comes to rest: nothing is disturbed any more, and one healthy writer carries out what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, declared
+from consumers.settings import WriterSettings
+from consumers.writer import BindingWriter
+from ledger.binding import DestinationBinding
+from ledger.commit import PlanCommit, Policy
+from ledger.store.errors import LeaseHeldError, RunFinishedError, RunStillOpenError
+from ledger.store.ledger import Ledger
+from tests.faults.campaign.operator_process import give
+from tests.faults.campaign.script import RunScript
+from tests.faults.campaign.trail import Trail
+from tests.faults.campaign.writer_process import NamedTransport, Stand, noting_connector
+from tests.support.real_writer import TOKEN
+
+_ROUNDS = 4
+_WITHIN = 40.0
+Ordered = tuple[str, RunScript, PlanCommit]
+
+
+async def come_to_rest(dsn: str, url: str, folder: Path, runs: Sequence[Ordered], times: dict[str, float]) -> list[str]:
+    """Commit everything once more, and resume each run until it is applied or it is certain that it cannot be."""
+    patient = {**times, "request_timeout": 5.0, "lease_ttl": 8.0}
+    settings = WriterSettings(artifact_root=folder / "runs", **patient)
+    trail, wrong = Trail(folder / "last.trail"), []
+    async with await Ledger.open(dsn) as ledger:
+        for branch, _, commit in runs:
+            await give(ledger, DestinationBinding(url=url, branch=branch), "commit", commit, commit.policy)
+        for branch, script, commit in runs:
+            writer = _writer(dsn, url, Stand("last", branch, trail), settings)
+            try:
+                async with asyncio.timeout(_WITHIN):
+                    await _carry_out(ledger, writer, DestinationBinding(url=url, branch=branch), script, commit)
+            except TimeoutError:
+                wrong.append(f"run {script.run_id} did not come to rest within {_WITHIN:g} s")
+            except Exception:  # noqa: BLE001 - a defect of the product or of the campaign: reported with its traceback
+                wrong.append(f"run {script.run_id} at rest: {traceback.format_exc()}")
+    return wrong
+
+
+async def _carry_out(
+    ledger: Ledger, writer: BindingWriter, binding: DestinationBinding, script: RunScript, commit: PlanCommit
+) -> None:
+    policy = Policy(on_unknown="converge", allow_stale=script.resume_stale)
+    for _ in range(_ROUNDS):
+        if await _drained(writer, script.run_id) == "run.applied":
+            return
+        try:
+            await give(ledger, binding, "resume", commit, policy)
+        except RunFinishedError:
+            return
+        except RunStillOpenError:
+            continue
+
+
+async def _drained(writer: BindingWriter, run_id: str) -> str:
+    while True:
+        try:
+            return (await writer.drain(run_id, by="the campaign")).ending
+        except LeaseHeldError as held:
+            await asyncio.sleep(max(0.01, float(held.facts.get("seconds", 0.05))))
+
+
+def _writer(dsn: str, url: str, stand: Stand, settings: WriterSettings) -> BindingWriter:
+    infrahub = InfrahubSettings(
+        url=url, branch=stand.branch, token=SecretStr(TOKEN), request_timeout=settings.request_timeout
+    )
+    return BindingWriter(
+        dsn,
+        DestinationBinding(url=url, branch=stand.branch),
+        InfrahubOpener(declared(infrahub), factory=lambda: NamedTransport(stand)),
+        settings,
+        connect=noting_connector(settings, stand),
+        pause=stand,
+    )
