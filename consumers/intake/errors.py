@@ -1,0 +1,39 @@
+"""What the intake refuses, and what ends it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ledger.commit_message import MessageRefusedError
+from ledger.errors import ApplyLedgerError
+from ledger.exit_codes import ExitCode
+
+
+class UndeclaredBindingError(MessageRefusedError):
+    """The commit is for a destination that this service does not declare (FF27)."""
+
+
+class IntakeDefectError(MessageRefusedError):
+    """This program failed at a message; it was recorded so that the next one is handled, and the defect was logged."""
+
+
+class IntakeError(ApplyLedgerError):
+    """Base of what ends an intake. Its offsets are not committed beyond what is durable."""
+
+
+class BrokerUnavailableError(IntakeError):
+    """No broker answered in time."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class MissingTopicError(IntakeError):
+    """The topic of commits is not there."""
+
+
+class VanishedOffsetsError(IntakeError):
+    """Messages that were never read are gone from the topic; going on would skip plans without a word (G10)."""
+
+
+class IntakeStuckError(IntakeError):
+    """The broker's client has not come back from a poll for too long; only a new process helps."""

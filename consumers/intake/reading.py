@@ -1,0 +1,250 @@
+"""The loop over the topic: poll, take, commit that offset, next.
+
+Kafka is the doorbell. Who writes is decided by the lease in PostgreSQL, so a rebalance in the middle of an apply
+changes nothing, and a message that comes again is one order all the same (G2, G7). What has to be right here: an
+offset is committed explicitly, for one partition, and only when what came before it is durable; an offset that is
+gone ends the intake by name; a poll is never cancelled, because the client then stops watching itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka.errors import (
+    IllegalStateError,
+    KafkaError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
+from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from consumers.intake.errors import BrokerUnavailableError, IntakeStuckError, MissingTopicError, VanishedOffsetsError
+from consumers.intake.settings import IntakeSettings
+from consumers.intake.taking import PASSING, ReceivedMessage
+from ledger.store.records import MessagePlace
+
+_log = structlog.get_logger(__name__)
+Take = Callable[[ReceivedMessage], Awaitable[object]]
+
+
+class Intake:
+    """Reads one topic as a member of a group until it is told to stop."""
+
+    def __init__(self, settings: IntakeSettings, take: Take, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """``take`` handles one message and returns once that is durable (:class:`MessageTaker`)."""
+        self._settings = settings
+        self._take = take
+        self._clock = clock
+        self._alive_at = clock()
+        self._positions = _Positions(settings)
+
+    async def run_until(self, stop: asyncio.Event) -> None:
+        """Take messages until ``stop`` is set.
+
+        Raises:
+            BrokerUnavailableError: nobody answered within ``start_within``.
+            MissingTopicError: the topic is not there.
+            VanishedOffsetsError: messages that were never read are gone.
+            IntakeStuckError: no poll came back for ``stuck_after``.
+            StoreError: no message can be taken at all.
+        """
+        consumer = await self._started()
+        self._alive_at = self._clock()
+        polling = asyncio.create_task(self._poll_until(consumer, stop), name="intake")
+        try:
+            while not polling.done():
+                await asyncio.wait([polling], timeout=min(1.0, self._settings.stuck_after / 4))
+                self._require_alive(polling)
+            polling.result()
+        finally:
+            polling.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([polling], timeout=self._settings.call_within)
+            await _stopped(consumer, self._settings.call_within)
+
+    def _require_alive(self, polling: asyncio.Task[None]) -> None:
+        silent = self._clock() - self._alive_at
+        if not polling.done() and silent > self._settings.stuck_after:
+            raise IntakeStuckError(
+                checked="that the broker's client comes back from a poll",
+                expected=f"a poll within {self._settings.stuck_after:g} s, with or without messages",
+                found=f"none for {silent:.0f} s",
+                next_action="start the intake anew; nothing is lost, offsets follow what is durable",
+            )
+
+    async def _started(self) -> AIOKafkaConsumer:
+        settings = self._settings
+        trying = AsyncRetrying(
+            stop=stop_after_delay(settings.start_within),
+            wait=wait_random_exponential(multiplier=0.1, max=2),
+            retry=retry_if_exception_type((KafkaError, OSError, TimeoutError)),
+        )
+        try:
+            async for attempt in trying:
+                with attempt:
+                    return await self._start_once()
+        except RetryError as exc:
+            cause = exc.last_attempt.exception()
+            if isinstance(cause, UnknownTopicOrPartitionError):
+                raise MissingTopicError(
+                    checked=f"the topic {settings.topic}",
+                    expected="that it exists",
+                    found="no such topic at these brokers",
+                    next_action="create it, with as many replicas as its messages are worth",
+                ) from cause
+            raise BrokerUnavailableError(
+                checked=f"the brokers {settings.brokers}",
+                expected=f"an answer within {settings.start_within:g} s",
+                found=type(cause).__name__,
+                next_action="check address, credentials and certificate; the client's log has the broker's reason",
+            ) from cause
+        raise RuntimeError("a retry ends with a result or an error")
+
+    async def _start_once(self) -> AIOKafkaConsumer:
+        settings = self._settings
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=settings.brokers,
+            client_id=settings.client_id,
+            group_id=settings.group,
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            request_timeout_ms=_ms(settings.request_timeout),
+            session_timeout_ms=_ms(settings.session_timeout),
+            heartbeat_interval_ms=_ms(settings.heartbeat_interval),
+            max_poll_records=settings.poll_records,
+        )
+        self._positions.consumer = consumer
+        consumer.subscribe([settings.topic], listener=self._positions)
+        try:
+            async with asyncio.timeout(settings.call_within):
+                await consumer.start()
+        except BaseException:  # whatever it was, sockets and tasks of a half-started client must not stay
+            await _stopped(consumer, settings.call_within)
+            raise
+        return consumer
+
+    async def _poll_until(self, consumer: AIOKafkaConsumer, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            try:
+                batches = await consumer.getmany(timeout_ms=_ms(self._settings.poll_wait))
+            except (OffsetOutOfRangeError, NoOffsetForPartitionError) as exc:
+                raise _vanished(exc) from exc
+            self._alive_at = self._clock()
+            epoch = self._positions.epoch
+            for partition, records in batches.items():
+                await self._take_batch(consumer, partition, records, epoch, stop)
+
+    async def _take_batch(
+        self,
+        consumer: AIOKafkaConsumer,
+        partition: TopicPartition,
+        records: Sequence[ConsumerRecord[bytes, bytes]],
+        epoch: int,
+        stop: asyncio.Event,
+    ) -> None:
+        durable: int | None = None
+        for record in records:
+            # What was read before a rebalance is somebody else's now, or comes again from the committed offset.
+            if self._positions.epoch != epoch or stop.is_set():
+                break
+            try:
+                await self._take(_received(record))
+            except PASSING as exc:
+                _log.warning("the ledger is away; the message waits", place=str(_place(record)), why=str(exc))
+                with suppress(IllegalStateError):  # the partition was taken away meanwhile
+                    consumer.seek(partition, record.offset)
+                await _wait(stop, self._settings.retry_wait)
+                break
+            finally:
+                self._alive_at = self._clock()
+            durable = record.offset + 1
+        if durable is not None and self._positions.epoch == epoch:
+            await self._commit(consumer, {partition: durable})
+
+    async def _commit(self, consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
+        """Exactly these offsets. A commit that fails costs a repetition, which the inbox recognises (FF30, FF31)."""
+        try:
+            async with asyncio.timeout(self._settings.call_within):
+                await consumer.commit(offsets)
+        except (KafkaError, TimeoutError) as exc:
+            _log.warning("an offset was not committed; its messages may come again", why=type(exc).__name__)
+        self._alive_at = self._clock()
+
+
+class _Positions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+    """Counts rebalances, and lets a group that never committed begin at the beginning.
+
+    The client itself must not choose: its settings for that jump silently over messages that are gone.
+    """
+
+    def __init__(self, settings: IntakeSettings) -> None:
+        self._settings = settings
+        self.consumer: AIOKafkaConsumer | None = None
+        self.epoch = 0
+
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - the client's signature
+        """What was read so far is no longer ours to commit."""
+        self.epoch += 1
+
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        """Seek to the first message where nothing was ever committed."""
+        self.epoch += 1
+        consumer = self.consumer
+        if consumer is None:
+            return
+        async with asyncio.timeout(self._settings.call_within):
+            for partition in assigned:
+                if await consumer.committed(partition) is None:
+                    first = await consumer.beginning_offsets([partition])
+                    consumer.seek(partition, first[partition])
+
+
+async def _stopped(consumer: AIOKafkaConsumer, within: float) -> None:
+    """Leave the group and close; with the broker away the client can hang here, or raise a cancellation of its own."""
+    try:
+        async with asyncio.timeout(within):
+            await consumer.stop()
+    except (KafkaError, TimeoutError) as exc:
+        _log.warning("the broker's client did not close in time", why=type(exc).__name__)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        with suppress(KafkaError, OSError):
+            await consumer._client.close()  # its stop() ended before this, and nothing public closes the sockets
+
+
+def _vanished(error: Any) -> VanishedOffsetsError:
+    places = error.args[0] if error.args else {}
+    told = ", ".join(f"{tp.topic}/{tp.partition}" for tp in places) if isinstance(places, dict) else str(places)
+    return VanishedOffsetsError(
+        checked="the next message to read",
+        expected="that it is still in the topic",
+        found=f"gone by retention, or the topic was made anew: {told or 'an unknown place'}",
+        next_action="commit the runs of that time again; then set the group's offsets by hand and start the intake",
+    )
+
+
+def _received(record: ConsumerRecord[bytes, bytes]) -> ReceivedMessage:
+    return ReceivedMessage(_place(record), record.key, record.value, tuple(record.headers))
+
+
+def _place(record: ConsumerRecord[bytes, bytes]) -> MessagePlace:
+    return MessagePlace(record.topic, record.partition, record.offset)
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+
+
+def _ms(seconds: float) -> int:
+    return max(1, round(seconds * 1000))

@@ -1,0 +1,123 @@
+"""One message: into the inbox, or recorded as refused with where it came from (G7, G10)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from consumers.intake.errors import IntakeDefectError, UndeclaredBindingError
+from ledger.binding import DestinationBinding
+from ledger.commit import PlanCommit
+from ledger.commit_message import Headers, decode_commit, message_key
+from ledger.errors import ApplyLedgerError, Finding
+from ledger.store.errors import (
+    LedgerBusyError,
+    LedgerPermissionError,
+    LedgerUnavailableError,
+    MigrationError,
+    UnsafeServerError,
+)
+from ledger.store.records import BindingRow, MessagePlace, Receipt
+
+_log = structlog.get_logger(__name__)
+
+PASSING = (LedgerUnavailableError, LedgerBusyError)
+"""The message is as good as it was; it is tried again."""
+
+_NOT_THE_MESSAGE = (*PASSING, LedgerPermissionError, MigrationError, UnsafeServerError)
+"""Nothing that another message would fare better with."""
+
+
+class InboxPort(Protocol):
+    """What the intake needs of the ledger. Contracts: :class:`ledger.store.ledger.Ledger`."""
+
+    async def register_binding(self, binding: DestinationBinding) -> int: ...  # noqa: D102 - see the class
+
+    async def binding(self, binding: DestinationBinding) -> BindingRow | None: ...  # noqa: D102
+
+    async def submit_commit(self, binding_id: int, commit: PlanCommit) -> Receipt: ...  # noqa: D102
+
+    async def refuse_message(  # noqa: D102
+        self, place: MessagePlace, *, digest: bytes, findings: Sequence[Finding], binding: BindingRow | None
+    ) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedMessage:
+    """A message as it was read from the topic."""
+
+    place: MessagePlace
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+class MessageTaker:
+    """Takes messages for the declared destinations."""
+
+    def __init__(self, ledger: InboxPort, declared: Iterable[DestinationBinding]) -> None:
+        self._ledger = ledger
+        self._declared = {message_key(binding): binding.normalised() for binding in declared}
+
+    async def take(self, message: ReceivedMessage) -> Receipt | None:
+        """Put the commit into the inbox, or record why it is none. Taking a message twice changes nothing.
+
+        Returns:
+            The inbox's receipt, or None where the message was refused.
+
+        Raises:
+            LedgerUnavailableError, LedgerBusyError: neither was recorded for certain; take it again.
+            LedgerPermissionError, MigrationError, UnsafeServerError: no message can be taken.
+        """
+        try:
+            return await self._submit(message)
+        except _NOT_THE_MESSAGE:
+            raise
+        except ApplyLedgerError as exc:
+            await self._refuse(message, exc)
+        except Exception as exc:  # noqa: BLE001 - one message must not stop or spin the intake; the defect is logged whole
+            _log.exception("a message could not be taken because of a defect", place=str(message.place))
+            await self._refuse(message, _defect(exc))
+        return None
+
+    async def _submit(self, message: ReceivedMessage) -> Receipt:
+        commit = decode_commit(message.key, message.value, message.headers)
+        binding = self._declared.get(message_key(commit.binding))
+        if binding is None:
+            raise UndeclaredBindingError(
+                checked="the destination of the commit",
+                expected="one that this service declares, under its declared url",
+                found=str(commit.binding.normalised()),
+                next_action="declare the destination here, or commit to its declared url; aliases are not followed",
+            )
+        return await self._ledger.submit_commit(await self._ledger.register_binding(binding), commit)
+
+    async def _refuse(self, message: ReceivedMessage, error: ApplyLedgerError) -> None:
+        digest = hashlib.sha256(message.value or b"")
+        where = f"message {message.place} (sha256 {digest.hexdigest()})"
+        findings = [finding.model_copy(update={"checked": f"{where}: {finding.checked}"}) for finding in error.findings]
+        known = self._declared.get(message.key or b"")
+        binding = None if known is None else await self._ledger.binding(known)
+        first = await self._ledger.refuse_message(
+            message.place, digest=digest.digest(), findings=findings, binding=binding
+        )
+        if first:
+            _log.warning(
+                "a message is no plan commit and was recorded as refused",
+                place=str(message.place),
+                digest=digest.hexdigest(),
+                refusals=[finding.name for finding in findings],
+            )
+
+
+def _defect(error: Exception) -> IntakeDefectError:
+    return IntakeDefectError(
+        checked="whether the message can be taken",
+        expected="a commit, or a refusal that says why not",
+        found=f"a defect of this program ({type(error).__name__}); its log has the traceback",
+        next_action="report the defect; commit the run again with a corrected program",
+    )
