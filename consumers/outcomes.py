@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from consumers.history import WRITER_CANCELLED, WRITER_DIED
+from consumers.recorded_text import recordable
 from ledger.destination import OutcomeUnknownError, ProvenUnwrittenError
 from ledger.errors import ApplyLedgerError
 from ledger.events import Body, OperationApplied, OperationFailed, OperationUnknown
@@ -18,8 +19,6 @@ from ledger.plan.model import PlannedOperation
 
 OPERATIONAL_FAILURES: tuple[type[ApplyLedgerError], ...] = (ProvenUnwrittenError, OutcomeUnknownError)
 """What an apply reports as a failure of one operation. The list is short on purpose; all else is a defect (P140)."""
-
-MAX_MESSAGE_CHARACTERS = 4096
 
 _MAY_HAVE_WRITTEN = "It may have written part or all of this operation."
 _CHECK_THEN_RESUME = "look at the object at the destination, then resume the run: the same operation converges"
@@ -102,11 +101,3 @@ def _unknown(error: str, why: str, *, sent: bool = True, next_action: str = _CHE
     message = f"{why} {_MAY_HAVE_WRITTEN}" if sent else why
     body = OperationUnknown(error=error, message=message, sent=sent, next_action=next_action)
     return Verdict("operation.unknown", body, settle=sent)
-
-
-def recordable(text: str) -> str:
-    """Text as the ledger can hold it: what UTF-8 or PostgreSQL cannot store is escaped here, and only here (FF19)."""
-    escaped = text.replace("\x00", "\\u0000").encode("utf-8", "backslashreplace").decode("utf-8")
-    if len(escaped) <= MAX_MESSAGE_CHARACTERS:
-        return escaped
-    return escaped[: MAX_MESSAGE_CHARACTERS - 1] + "…"

@@ -25,10 +25,10 @@ from consumers.gate import AdmittedPlan, Gate, read_committed
 from consumers.history import RunHistory, read_history
 from consumers.lease import Clock, LeaseGuard, LeaseKeeper, suspend_clock
 from consumers.orders import commit_of, is_carried_out, policy_of, unusable
-from consumers.outcomes import recordable
 from consumers.pauses import NoPause, PauseHook, PausePoint
 from consumers.ports import LedgerPort
 from consumers.progress import WriterObserver, WriterProgress, unobserved
+from consumers.recorded_text import recordable
 from consumers.recorder import RunRecorder
 from consumers.settings import WriterSettings
 from ledger.binding import DestinationBinding

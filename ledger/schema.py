@@ -17,6 +17,9 @@ from ledger.errors import ConfigurationError
 SECRET_KINDS = frozenset({"Password", "HashedPassword"})
 """Attribute kinds whose values are never stored or shown (G12)."""
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A GraphQL name: kinds and fields stand in the text of queries, where any other name would be syntax (FF14)."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeyPath:
@@ -142,12 +145,18 @@ def parse_schema(document: Mapping[str, Any]) -> DestinationSchema:
 
 
 def _kind_name(raw: Mapping[str, Any]) -> str:
-    return str(raw.get("kind") or f"{raw['namespace']}{raw['name']}")
+    return _name(raw.get("kind") or f"{raw['namespace']}{raw['name']}")
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or _NAME.fullmatch(value) is None:
+        raise ValueError("a kind or field whose name is no GraphQL name")
+    return value
 
 
 def _parse_kind(raw: Mapping[str, Any], *, is_node: bool) -> Kind:
-    attributes = {item["name"]: _parse_attribute(item) for item in raw.get("attributes") or ()}
-    relationships = {item["name"]: _parse_relationship(item) for item in raw.get("relationships") or ()}
+    attributes = {_name(item["name"]): _parse_attribute(item) for item in raw.get("attributes") or ()}
+    relationships = {_name(item["name"]): _parse_relationship(item) for item in raw.get("relationships") or ()}
     hfid = tuple(parse_key_path(path, relationships) for path in raw.get("human_friendly_id") or ())
     constraints = [
         tuple(parse_key_path(path, relationships) for path in group)

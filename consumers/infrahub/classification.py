@@ -64,6 +64,8 @@ _WAIT = "wait until the destination is less busy, then resume the run"
 _SERVER_LOG = "read the server's log for this moment, look at the object at the destination, then resume the run"
 _PLAN = "look at the object at the destination, correct source or mapping, then make a fresh plan"
 _ENDPOINT = "check that the address is an Infrahub server and no proxy or login page, then resume the run"
+_SIZE = "check that the address is an Infrahub server; if it is, find the object there whose values are that large"
+_ECHO = "find what writes the token into objects or answers of the destination, change the token, then go on"
 
 
 def _no_answer(name: str, event: Event, error: type[OutcomeUnknownError], next_action: str) -> Row:
@@ -101,6 +103,8 @@ TABLE: tuple[Row, ...] = (
     _no_answer("time-out", Event.TIMED_OUT, errors.AnswerLostError, _LOOK),
     _no_answer("connection lost", Event.CONNECTION_LOST, errors.AnswerLostError, _LOOK),
     _no_answer("broken encoding", Event.UNDECODABLE, errors.UnreadableAnswerError, _ENDPOINT),
+    _no_answer("too large", Event.TOO_LARGE, errors.AnswerTooLargeError, _SIZE),
+    _no_answer("echoed credential", Event.CREDENTIAL_ECHOED, errors.CredentialEchoedError, _ECHO),
     _no_answer("unforeseen fault", Event.OTHER_FAULT, errors.AnswerLostError, _LOOK),
     _by_status("shed", Status.SHED, errors.AdmissionShedError, _WAIT),
     _by_status("rate limit", Status.LIMITED, errors.DestinationBusyError, _WAIT),

@@ -36,6 +36,14 @@ class UnreadableAnswerError(OutcomeUnknownError):
     """An answer came that is no GraphQL answer."""
 
 
+class AnswerTooLargeError(OutcomeUnknownError):
+    """An answer came that is larger than any answer to what was asked; it was not read to its end."""
+
+
+class CredentialEchoedError(OutcomeUnknownError):
+    """An answer holds the token that it was asked with; nothing of it is used, or the token would be recorded (G12)."""
+
+
 class AdmissionShedError(OutcomeUnknownError):
     """The server says that it shed this request before running it (429 with its mark)."""
 

@@ -19,12 +19,17 @@ class Event(StrEnum):
     TIMED_OUT = "no answer in time"
     CONNECTION_LOST = "the connection broke before a whole answer"
     UNDECODABLE = "an answer whose content encoding is broken"
+    TOO_LARGE = "an answer larger than is read"
+    CREDENTIAL_ECHOED = "an answer that holds the credential it was asked with"
     OTHER_FAULT = "an unforeseen fault of the HTTP client"
     ANSWERED = "an answer"
 
 
 NEVER_SENT = frozenset({Event.REFUSED, Event.CONNECT_TIMEOUT, Event.NO_FREE_CONNECTION, Event.DEADLINE_UNSENT})
 """Events that prove that no byte of the request left."""
+
+WORTH_ASKING_AGAIN = frozenset(Event) - {Event.ANSWERED, Event.TOO_LARGE, Event.CREDENTIAL_ECHOED}
+"""Events after which a *read* may go better the next time."""
 
 _BY_EXCEPTION: tuple[tuple[type[Exception], Event], ...] = (
     (httpx.ConnectTimeout, Event.CONNECT_TIMEOUT),

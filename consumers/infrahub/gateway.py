@@ -14,7 +14,7 @@ import tenacity
 from infrahub_sdk import InfrahubClient
 
 from consumers.infrahub.answers import Answer, Shape, read_answer
-from consumers.infrahub.exchange import Exchange, FailedExchange
+from consumers.infrahub.exchange import WORTH_ASKING_AGAIN, Exchange, FailedExchange
 from consumers.infrahub.redaction import Redactor
 from consumers.infrahub.settings import InfrahubSettings
 
@@ -34,7 +34,7 @@ def _passing(error: BaseException) -> bool:
     if not isinstance(error, FailedExchange):
         return False
     exchange = error.exchange
-    return exchange.never_ran or exchange.status is None or exchange.status >= 500
+    return exchange.never_ran or exchange.event in WORTH_ASKING_AGAIN or (exchange.status or 0) >= 500
 
 
 class InfrahubGateway:
@@ -106,6 +106,11 @@ class InfrahubGateway:
     def shown(self, text: str) -> str:
         """A short piece of foreign text, fit to be stored."""
         return self._redactor.text(text, limit=_BODY_SHOWN)
+
+    def code_of(self, answer: Answer) -> str | None:
+        """The code of the first error, unless a secret is written where a code should be (G12)."""
+        code = answer.errors[0].code if answer.errors else None
+        return None if code is None or self._redactor.holds_secret(code) else code
 
     def describe(self, exchange: Exchange) -> str:
         """What came back, in words fit to be stored: all error messages, masked, escaped, then cut (G12)."""

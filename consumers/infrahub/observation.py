@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from consumers.infrahub.answers import Answer, ServerError, Shape
+from consumers.infrahub.answers import Answer, ServerError, Shape, is_node_id
 from consumers.infrahub.exchange import Event, Exchange
 
 
@@ -112,7 +112,7 @@ def _status(exchange: Exchange) -> Status:
 
 def _finding(answer: Answer, expected: Expectation | None) -> Finding:
     if expected is not None:
-        if any(value is not None for value in answer.data.values()):
+        if answer.odd_data or any(value is not None for value in answer.data.values()):
             return Finding.RESULT_BESIDE_ERRORS
         found = _finding_of_one(answer.errors[0], expected) if len(answer.errors) == 1 else None
         if found is not None:
@@ -167,7 +167,7 @@ def _result(answer: Answer, expected: Expectation) -> Result:
     if not isinstance(node, dict):
         return Result.NO_OBJECT
     node_id = node.get("id")
-    if not isinstance(node_id, str) or not node_id.strip():
+    if not is_node_id(node_id):
         return Result.NO_ID
     if expected.node_id is not None and node_id != expected.node_id:
         return Result.OTHER_ID

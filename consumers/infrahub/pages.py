@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from consumers.infrahub.answers import is_node_id
 from ledger.destination import FieldSelection, ObservedObject, PeerPointer
 
 _POINTER = "node { id __typename }"
+_KIND_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +59,38 @@ def read_page(data: Mapping[str, Any], kind: str, fields: FieldSelection) -> Pag
     """Take a page apart; None where anything that was asked for is missing: absent is never read as empty."""
     try:
         page = data[kind]
-        count = page["count"]
-        nodes = [edge["node"] for edge in page["edges"]]
-        objects = tuple(_object(node, fields) for node in nodes)
+        count = _count(page["count"])
+        nodes = [edge["node"] for edge in _list(page["edges"])]
+        objects = tuple(_object(node, kind, fields) for node in nodes)
         counts = {node["id"]: {name: _count(node[name]["count"]) for name in fields.many} for node in nodes}
     except (KeyError, TypeError, ValueError):
         return None
-    return Page(count=count, objects=objects, peer_counts=counts) if isinstance(count, int) else None
+    return Page(count=count, objects=objects, peer_counts=counts)
 
 
-def read_peers(data: Mapping[str, Any], kind: str, relationship: str) -> tuple[PeerPointer, ...] | None:
-    """The peers on one page of one object's list; None where the object is not there."""
+def read_peers(
+    data: Mapping[str, Any], kind: str, relationship: str, *, node_id: str
+) -> tuple[PeerPointer, ...] | None:
+    """The peers on one page of one object's list; None where that object is not there."""
     try:
-        (edge,) = data[kind]["edges"]
-        return tuple(_pointer(inner["node"]) for inner in edge["node"][relationship]["edges"])
+        (edge,) = _list(data[kind]["edges"])
+        node = edge["node"]
+        if node["id"] != node_id:
+            return None
+        return tuple(_pointer(inner["node"]) for inner in _list(node[relationship]["edges"]))
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _object(node: Mapping[str, Any], fields: FieldSelection) -> ObservedObject:
+def _object(node: Mapping[str, Any], kind: str, fields: FieldSelection) -> ObservedObject:
+    if node["__typename"] != kind:
+        raise ValueError("an object of another kind")
     return ObservedObject(
-        kind=_text(node["__typename"]),
-        id=_text(node["id"]),
+        kind=kind,
+        id=_id(node["id"]),
         attributes={name: node[name]["value"] for name in fields.attributes},
         one={name: _one(node[name]) for name in fields.one},
-        many={name: tuple(_pointer(edge["node"]) for edge in node[name]["edges"]) for name in fields.many},
+        many={name: tuple(_pointer(edge["node"]) for edge in _list(node[name]["edges"])) for name in fields.many},
     )
 
 
@@ -90,16 +100,29 @@ def _one(related: Mapping[str, Any]) -> PeerPointer | None:
 
 
 def _pointer(node: Mapping[str, Any]) -> PeerPointer:
-    return PeerPointer(kind=_text(node["__typename"]), id=_text(node["id"]))
+    return PeerPointer(kind=_name(node["__typename"]), id=_id(node["id"]))
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("not a name")
+def _list(value: Any) -> list[Any]:
+    """Only a list: an empty object or text in its place would be read as "there are none"."""
+    if not isinstance(value, list):
+        raise TypeError("no list")
+    return value
+
+
+def _id(value: Any) -> str:
+    if not is_node_id(value):
+        raise ValueError("no id of a node")
+    return str(value)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or _KIND_NAME.fullmatch(value) is None:
+        raise ValueError("no name of a kind")
     return value
 
 
 def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError("not a count")
     return value

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ledger.plan.canonical import canonical_json_bytes
+from consumers.infrahub.answers import is_node_id
+from ledger.plan.canonical import same_bytes
 from ledger.schema import Attribute
 
 _VARIABLE_TYPES = {"Number": "BigInt", "NumberPool": "BigInt", "Bandwidth": "BigInt"} | {
@@ -71,7 +72,7 @@ class Component:
         if self.relationship is not None:
             holder = _member(_member(node, self.relationship), "node")
         shown = _member(holder, "id") if self.attribute is None else _member(_member(holder, self.attribute), "value")
-        return shown is not None and canonical_json_bytes(shown) == canonical_json_bytes(value)
+        return shown is not None and same_bytes(shown, value)
 
 
 @lru_cache(maxsize=1024)
@@ -103,7 +104,7 @@ def read_hits(data: Mapping[str, Any], kind: str, conditions: Sequence[tuple[Com
         return None
     nodes = [_member(edge, "node") for edge in edges]
     ids = [_member(node, "id") for node in nodes]
-    if not all(isinstance(node_id, str) and node_id.strip() for node_id in ids):
+    if not all(map(is_node_id, ids)):
         return None
     carrying = [
         str(node_id)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from consumers.infrahub.answers import Answer, read_answer
+from consumers.infrahub.answers import read_answer
 from consumers.infrahub.classification import classify
 from consumers.infrahub.errors import PeerAmbiguousError, PeerLookupFailedError, PeerNotFoundError
 from consumers.infrahub.exchange import FailedExchange
@@ -18,7 +18,7 @@ from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.observation import observe
 from consumers.infrahub.peer_query import Component, Hits, lookup_text, lookup_variables, read_hits
 from ledger.plan.canonical import Identity, canonical_json_bytes
-from ledger.plan.describe import SecretFields, is_reference, object_text, visible
+from ledger.plan.describe import SecretFields, is_reference, object_text
 from ledger.plan.keying import usable
 from ledger.plan.normal_form import normalise_peer_identity
 from ledger.schema import DestinationSchema, KeyPath, Kind
@@ -57,7 +57,7 @@ class InfrahubPeerResolver:
         for kind in self._candidates(peer_kind, peer):
             ids += await self._ids_of(kind, peer)
         if len(ids) > 1:
-            raise peer.ambiguous(ids)
+            raise peer.ambiguous(len(ids), self._gateway.shown(", ".join(ids)))
         if not ids:
             raise peer.not_found("no such object", _CREATE)
         return ids[0]
@@ -163,7 +163,7 @@ class InfrahubPeerResolver:
             next_action=row.next_action,
             sent=False,
             http_status=exchange.status,
-            code=_code(answer),
+            code=self._gateway.code_of(answer),
         )
 
     @staticmethod
@@ -207,11 +207,11 @@ class _Peer:
             next_action=next_action,
         )
 
-    def ambiguous(self, ids: list[str]) -> PeerAmbiguousError:
+    def ambiguous(self, count: int, ids: str) -> PeerAmbiguousError:
         return PeerAmbiguousError(
             checked=f"peer {self.text} of {self.operation_id}",
             expected="exactly one object",
-            found=f"at least {len(ids)}: {visible(', '.join(ids))}",
+            found=f"at least {count}: {ids}",
             next_action="delete or rename all but one of them at the destination, or name the peer by its whole key",
         )
 
@@ -219,7 +219,3 @@ class _Peer:
 def _names_key(kind: Kind, identity: Mapping[str, Any]) -> bool:
     fields = kind.attributes.keys() | kind.relationships.keys()
     return identity.keys() <= fields and {path.field for path in kind.human_friendly_id} <= identity.keys()
-
-
-def _code(answer: Answer) -> str | None:
-    return answer.errors[0].code if answer.errors else None

@@ -13,7 +13,7 @@ from typing import Any
 from consumers.infrahub.answers import read_answer
 from consumers.infrahub.classification import classify
 from consumers.infrahub.errors import DestinationReadError
-from consumers.infrahub.exchange import FailedExchange
+from consumers.infrahub.exchange import Event, Exchange, FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.observation import observe
 from consumers.infrahub.pages import Page, count_text, page_text, peers_page_text, read_page, read_peers
@@ -23,6 +23,9 @@ from ledger.destination import FieldSelection, IncompleteExtractionError, Observ
 from ledger.plan.errors import SchemaMismatchError, SecretValueRefusedError
 from ledger.schema import DestinationSchema, Kind
 
+_LEAST_PAGE = 2
+"""Objects of a page: the last one of the page before, and one that is new."""
+
 
 class InfrahubReader:
     """Implements :class:`ledger.destination.DestinationReader` for one branch; open it with ``open_reader``."""
@@ -30,6 +33,7 @@ class InfrahubReader:
     def __init__(self, gateway: InfrahubGateway) -> None:
         self._gateway = gateway
         self._schema: DestinationSchema | None = None
+        self._page_size = gateway.settings.page_size
 
     @property
     def binding(self) -> DestinationBinding:
@@ -57,7 +61,7 @@ class InfrahubReader:
         data = await self._fetch(kind, count_text(kind), {})
         found = data.get(kind)
         count = found.get("count") if isinstance(found, dict) else None
-        if not isinstance(count, int) or isinstance(count, bool):
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise self._unread(kind, "an answer without a count", "check that the address is an Infrahub server")
         return count
 
@@ -105,13 +109,23 @@ class InfrahubReader:
         return page.objects[1:]
 
     async def _page(self, kind: str, query: str, fields: FieldSelection, *, offset: int) -> Page:
-        variables = {"offset": offset, "limit": self._gateway.settings.page_size}
-        page = read_page(await self._fetch(kind, query, variables), kind, fields)
+        data = await self._fetch_less_and_less(kind, query, {"offset": offset})
+        page = read_page(data, kind, fields)
         if page is None:
             raise self._unread(
                 kind, "a page that lacks a field that was asked for", "make sure of the server's version"
             )
         return page
+
+    async def _fetch_less_and_less(self, kind: str, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """One page; of objects so large that a page exceeds what is read, half as many, and so on for the rest."""
+        while True:
+            try:
+                return await self._gateway.read(query, {**variables, "limit": self._page_size})
+            except FailedExchange as failed:
+                if failed.exchange.event is not Event.TOO_LARGE or self._page_size <= _LEAST_PAGE:
+                    raise self._not_fetched(kind, failed.exchange) from None  # foreign text is not masked
+            self._page_size = max(self._page_size // 2, _LEAST_PAGE)
 
     async def _with_all_peers(self, observed: ObservedObject, page: Page) -> ObservedObject:
         """The object with complete peer lists, where the server cut one it is read on by itself."""
@@ -132,8 +146,8 @@ class InfrahubReader:
 
     async def _more_peers(self, observed: ObservedObject, name: str, *, offset: int) -> tuple[PeerPointer, ...]:
         query = peers_page_text(observed.kind, name)
-        variables = {"ids": [observed.id], "offset": offset, "limit": self._gateway.settings.page_size}
-        peers = read_peers(await self._fetch(observed.kind, query, variables), observed.kind, name)
+        data = await self._fetch_less_and_less(observed.kind, query, {"ids": [observed.id], "offset": offset})
+        peers = read_peers(data, observed.kind, name, node_id=observed.id)
         if peers is None:
             raise self._incomplete(observed.kind, f"the peers under {name}", "the object is gone", observed.id)
         return peers
@@ -153,10 +167,11 @@ class InfrahubReader:
         try:
             return await self._gateway.read(query, variables)
         except FailedExchange as failed:
-            row = classify(observe(failed.exchange, read_answer(failed.exchange), None))
-            raise self._unread(
-                kind, self._gateway.describe(failed.exchange), row.next_action
-            ) from None  # foreign text is not masked
+            raise self._not_fetched(kind, failed.exchange) from None  # foreign text is not masked
+
+    def _not_fetched(self, kind: str, exchange: Exchange) -> DestinationReadError:
+        row = classify(observe(exchange, read_answer(exchange), None))
+        return self._unread(kind, self._gateway.describe(exchange), row.next_action)
 
     def _unread(self, kind: str, found: str, next_action: str) -> DestinationReadError:
         return DestinationReadError(
@@ -167,11 +182,11 @@ class InfrahubReader:
         )
 
     def _incomplete(self, kind: str, expected: str, found: str, node_id: str | None) -> IncompleteExtractionError:
-        at = "" if node_id is None else f" at {node_id}"
+        at = "" if node_id is None else f" at {self._gateway.shown(node_id)}"
         return IncompleteExtractionError(
             checked=f"the destination side, {kind} of {self.binding}{at}",
-            expected=expected,
-            found=found,
+            expected=self._gateway.shown(expected),  # ids are the destination's words
+            found=self._gateway.shown(found),
             next_action="plan again while nobody writes to the destination; if it stays, look at that object there",
         )
 

@@ -6,13 +6,22 @@ Escaping is for recorded messages only; data with such characters is refused els
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
-from urllib.parse import quote
+
+from consumers.infrahub.spellings import spellings
+from consumers.recorded_text import cut, storable
 
 MASK = "[redacted]"
-MAX_TEXT = 4000
+MAX_TEXT = 2000
 """Characters of one recorded message; a server that answers with a page of HTML must not fill the ledger."""
+
+_LEAST_ECHO = 12
+"""Characters of a secret from which on it is looked for in data: a shorter one may be an ordinary word."""
+
+_WINDOW = 128 * 1024
+"""Characters in which a credential is looked for by its place; far more than is kept, and still quick to search."""
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s@\"'<>]+@")
 _HEADER = re.compile(
@@ -22,24 +31,40 @@ _BEARER = re.compile(r"(?i)\b(bearer|basic)(\s+)[A-Za-z0-9._~+/=-]{6,}")
 _PARAMETER = re.compile(
     r"(?i)\b((?:api[_-]?)?(?:token|key)|access_token|refresh_token|password|passwd|secret|signature)=[^&\s\"'<>]+"
 )
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class Redactor:
-    """Masks the given secrets, as they are and percent-encoded, and what is a credential by its place."""
+    """Masks the given secrets, in every spelling of theirs, and what is a credential by its place."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        spellings = {spelling for secret in secrets if secret for spelling in (secret, quote(secret, safe=""))}
-        longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
-        self._secrets = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        known = [secret for secret in secrets if secret]
+        self._spellings = _longest_first(spelling for secret in known for spelling in spellings(secret))
+        self._echoes = _longest_first(
+            spelling for secret in known if len(secret) >= _LEAST_ECHO for spelling in spellings(secret)
+        )
 
     def text(self, text: str, *, limit: int = MAX_TEXT) -> str:
-        """``text`` masked, escaped and cut to ``limit`` characters."""
-        if self._secrets is not None:
-            text = self._secrets.sub(MASK, text)
-        text = _USER_INFO.sub(f"{MASK}@", text)
-        text = _HEADER.sub(rf"\1\2{MASK}", text)
-        text = _BEARER.sub(rf"\1\2{MASK}", text)
-        text = _PARAMETER.sub(rf"\1={MASK}", text)
-        text = _UNSTORABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
-        return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
+        """``text`` masked, escaped and cut to ``limit`` characters; what is masked is not in a cut's digest either."""
+        for spelling in self._spellings:
+            text = text.replace(spelling, MASK)
+        shown = text[:_WINDOW]
+        shown = _USER_INFO.sub(f"{MASK}@", shown)
+        shown = _HEADER.sub(rf"\1\2{MASK}", shown)
+        shown = _BEARER.sub(rf"\1\2{MASK}", shown)
+        shown = _PARAMETER.sub(rf"\1={MASK}", shown)
+        return cut(storable(shown), limit, whole=text if len(text) > _WINDOW else None)
+
+    def holds_secret(self, text: str) -> bool:
+        """Whether a known secret stands in the text, in any spelling."""
+        return any(spelling in text for spelling in self._spellings)
+
+    def is_echoed_in(self, document: bytes) -> bool:
+        """Whether a known secret stands in a JSON document that is about to be used as data."""
+        text = document.decode()
+        if "\\u" in text:  # any letter may be written as its number; encoding anew leaves one spelling
+            text = json.dumps(json.loads(text), ensure_ascii=False)
+        return any(spelling in text for spelling in self._echoes)
+
+
+def _longest_first(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(found), key=lambda spelling: (-len(spelling), spelling)))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from infrahub_sdk.exceptions import Error
 from infrahub_sdk.schema import GenericSchemaAPI, NodeSchemaAPI
-from pydantic import ValidationError
+from infrahub_sdk.schema.main import BranchSchema
 
 from consumers.infrahub.answers import read_answer
 from consumers.infrahub.classification import classify
@@ -12,6 +14,7 @@ from consumers.infrahub.errors import DestinationReadError
 from consumers.infrahub.exchange import FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.observation import observe
+from ledger.errors import ConfigurationError
 from ledger.schema import DestinationSchema, parse_schema
 
 
@@ -25,24 +28,33 @@ async def fetch_schema(gateway: InfrahubGateway) -> DestinationSchema:
     client = gateway.client
     try:
         await gateway.retrying(client.schema.all, branch, True)
+        return _parsed(client.schema.cache[branch])
     except FailedExchange as failed:
         answer = read_answer(failed.exchange)
         row = classify(observe(failed.exchange, answer, None))
         raise _unread(
             gateway, gateway.describe(failed.exchange), row.next_action
         ) from None  # foreign text is not masked
-    except (Error, ValidationError, KeyError, TypeError) as exc:
-        # The SDK checks little of what the server sends: an odd document ends in any of these.
-        raise _unread(gateway, f"a document that infrahub-sdk cannot read ({type(exc).__name__})", _VERSION) from exc
-    fetched = client.schema.cache[branch]
+    except ConfigurationError as exc:
+        raise _unread(gateway, gateway.shown(exc.found), exc.next_action) from None  # likewise
+    except _UNREADABLE as exc:
+        found = f"a document that infrahub-sdk cannot read ({type(exc).__name__})"
+        raise _unread(gateway, found, _VERSION) from None  # likewise
+
+
+_UNREADABLE = (Error, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""The SDK checks little of what the server sends: an odd document ends in any of these (pydantic's are ValueErrors)."""
+
+
+def _parsed(fetched: BranchSchema) -> DestinationSchema:
     kinds = list(fetched.nodes.values())
-    return parse_schema(
-        {
-            "main": fetched.hash or None,
-            "nodes": [kind.model_dump(mode="json") for kind in kinds if isinstance(kind, NodeSchemaAPI)],
-            "generics": [kind.model_dump(mode="json") for kind in kinds if isinstance(kind, GenericSchemaAPI)],
-        }
-    )
+    document = {
+        "main": fetched.hash or None,
+        "nodes": [kind.model_dump(mode="json") for kind in kinds if isinstance(kind, NodeSchemaAPI)],
+        "generics": [kind.model_dump(mode="json") for kind in kinds if isinstance(kind, GenericSchemaAPI)],
+    }
+    json.dumps(document, ensure_ascii=False).encode()  # halves of surrogate pairs could be neither sent nor recorded
+    return parse_schema(document)
 
 
 _VERSION = "check that the address is an Infrahub server of version 1.x"

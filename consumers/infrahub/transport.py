@@ -2,9 +2,10 @@
 
 infrahub-sdk opens a connection per request and reports "never sent" and "maybe applied" with one class. This requester
 takes its place. It keeps connections for less time than the server does, closes them all after an answer of 5xx (the
-server then has closed its side without saying so, and the next request would be lost), and lets nothing but clean
-answers reach the SDK. Requests go straight to httpx's transport: the client above it would add redirects, cookies,
-proxies and credentials of the environment, each of which would have to be switched off again.
+server then has closed its side without saying so, and the next request would be lost) or one with bytes behind it
+(they would be taken for the next answer), and lets nothing but clean answers of a bounded size reach the SDK. Requests
+go straight to httpx's transport: the client above it would add redirects, cookies, proxies and credentials of the
+environment, each of which would have to be switched off again.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ import httpx
 from infrahub_sdk.types import HTTPMethod
 
 from consumers.infrahub.answers import Shape, read_answer
+from consumers.infrahub.bodies import AnswerTooLarge, AnswerUndecodable, read_body
 from consumers.infrahub.exchange import Event, Exchange, FailedExchange, event_of
+from consumers.infrahub.leftovers import has_leftovers
+from consumers.infrahub.redaction import Redactor
 from consumers.infrahub.settings import InfrahubSettings
 from ledger.destination import DispatchGuard
 from ledger.errors import ConfigurationError
@@ -32,7 +36,9 @@ KEEPALIVE_SECONDS = 1.5
 _MAX_CONNECTIONS = 4
 _CLEAN = {HTTPMethod.POST: frozenset({Shape.DATA}), HTTPMethod.GET: frozenset({Shape.NEITHER, Shape.DATA})}
 
-_HEADERS = {"accept": "*/*", "accept-encoding": "gzip, deflate", "user-agent": "apply-ledger"}
+_HEADERS = {"accept": "*/*", "accept-encoding": "gzip", "user-agent": "apply-ledger"}
+_FRAMING = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
+"""Headers that speak of the body as it was on the wire, not as it was read."""
 _parsed_url = lru_cache(maxsize=64)(httpx.URL)
 
 TransportFactory = Callable[[], httpx.AsyncBaseTransport]
@@ -67,6 +73,7 @@ class PooledTransport:
     ) -> None:
         self._guard = guard
         self._deadline = deadline
+        self._redactor = Redactor(settings.secrets)
         self._timeout = httpx.Timeout(deadline, connect=min(settings.connect_timeout, deadline)).as_dict()
         tls = _tls_context(settings)
         limits = httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS)
@@ -97,16 +104,19 @@ class PooledTransport:
         async with self._leased() as transport:
             self._guard.before_send()
             response = await self._send(transport, request, sent)
+            spoilt = has_leftovers(transport)
         exchange = Exchange(
             event=Event.ANSWERED,
             status=response.status_code,
             headers={name.lower(): value for name, value in response.headers.items()},
             body=response.content,
         )
-        if response.status_code >= 500:
+        if spoilt or response.status_code >= 500:
             await self._retire()
         if response.status_code != 200 or read_answer(exchange).shape not in _CLEAN[method]:
             raise FailedExchange(exchange)
+        if self._redactor.is_echoed_in(exchange.body):
+            raise FailedExchange(Exchange(Event.CREDENTIAL_ECHOED))
         return response
 
     async def aclose(self) -> None:
@@ -123,6 +133,10 @@ class PooledTransport:
         except TimeoutError as exc:
             event = Event.DEADLINE_UNSENT if sent.provably_not else Event.TIMED_OUT
             raise FailedExchange(Exchange(event=event, detail=f"after {self._deadline:g} s")) from exc
+        except AnswerTooLarge as exc:
+            raise FailedExchange(Exchange(Event.TOO_LARGE, detail=str(exc))) from None
+        except AnswerUndecodable as exc:
+            raise FailedExchange(Exchange(Event.UNDECODABLE, detail=str(exc))) from None
         except httpx.RequestError as exc:
             raise FailedExchange(Exchange(event=event_of(exc), detail=f"{type(exc).__name__}: {exc}")) from exc
 
@@ -148,14 +162,18 @@ class PooledTransport:
 
 
 async def _exchange(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
+    """The answer with its body read and decoded; a connection with half an answer on it is closed with it."""
     response = await transport.handle_async_request(request)
-    response.request = request
     try:
-        await response.aread()
-    except BaseException:  # whatever it was, a connection with half an answer on it must not be used again
+        body = await read_body(response)
+    except (AnswerTooLarge, AnswerUndecodable):
+        if response.status_code == 200:
+            raise
+        body = b""  # the status alone decides
+    finally:
         await response.aclose()
-        raise
-    return response
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _FRAMING]
+    return httpx.Response(response.status_code, headers=headers, content=body, request=request)
 
 
 class _SendWatch:

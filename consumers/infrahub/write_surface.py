@@ -122,7 +122,9 @@ class InfrahubWriteSurface(PlannedWriteDestination):
         row = classify(observe(exchange, answer, mutation.expected))
         if row.verdict is Verdict.APPLIED:
             return str(answer.data[mutation.expected.field]["object"]["id"])
-        failure = _Failure(operation, self._schema, row, exchange, answer, self._found(row, exchange, answer))
+        failure = _Failure(
+            operation, self._schema, row, exchange, self._gateway.code_of(answer), self._found(row, exchange, answer)
+        )
         if row.verdict is Verdict.UNWRITTEN:
             raise failure.stale()
         own_id = mutation.expected.node_id
@@ -156,12 +158,12 @@ class _Failure:
         schema: DestinationSchema,
         row: Row,
         exchange: Exchange,
-        answer: Answer,
+        code: str | None,
         found: str,
     ) -> None:
         self._row = row
         self._exchange = exchange
-        self._code = answer.errors[0].code if answer.errors else None
+        self._code = code
         self._found = found
         described = object_text(operation.kind, operation.identity, secrets=SecretFields(schema))
         self._checked = f"{operation.action} {described} ({operation.operation_id})"

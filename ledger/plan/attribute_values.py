@@ -149,7 +149,7 @@ def _pattern_faults(attribute: Attribute, value: Any) -> list[ValueFault]:
         return []
     try:
         pattern = re.compile(attribute.regex)
-    except re.error as exc:
+    except (re.error, OverflowError, RecursionError) as exc:
         return [ValueFault("a pattern in the schema that can be read", f"{attribute.regex!r}: {exc}")]
     entries = value if isinstance(value, list) else [value]
     # fullmatch, because "$" also matches before a last newline: such a value is taken by the server's own check and

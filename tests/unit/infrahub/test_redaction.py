@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
+import re
 import traceback
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import httpx
 import pytest
@@ -10,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consumers.infrahub.errors import DestinationReadError
-from consumers.infrahub.redaction import MASK, Redactor
+from consumers.infrahub.redaction import MASK, MAX_TEXT, Redactor
+from consumers.recorded_text import MAX_MESSAGE_CHARACTERS, recordable
 from ledger.destination import OutcomeUnknownError
 from tests.support.operations import create
 from tests.support.scripted_infrahub import (
@@ -75,8 +83,61 @@ def test_ordinary_words_stay_as_they_are() -> None:
     assert Redactor([TOKEN]).text(words) == words
 
 
-def test_a_cut_says_how_much_there_was() -> None:
-    assert Redactor().text("abcdef", limit=3) == "abc… (6 characters)"
+def test_a_cut_says_how_much_there_was_and_how_to_know_it_again() -> None:
+    digest = hashlib.sha256(b"abcdef").hexdigest()
+    assert Redactor().text("abcdef", limit=3) == f"abc… (6 characters, sha256 {digest})"
+    assert Redactor().text("abcdef", limit=6) == "abcdef"
+
+
+ODD_TOKEN = "od\"d\\/t0ken+of=the&<lab>'s"
+
+
+@pytest.mark.parametrize("token", [TOKEN, ODD_TOKEN], ids=["plain", "odd"])
+@pytest.mark.parametrize(
+    "spell",
+    [
+        str,
+        quote,
+        quote_plus,
+        lambda token: quote(token, safe=""),
+        lambda token: re.sub("%..", lambda match: match.group().lower(), quote(token, safe="")),
+        json.dumps,
+        lambda token: json.dumps(json.dumps({"key": token})),
+        lambda token: json.dumps(token).replace("/", "\\/"),
+        html.escape,
+        repr,
+        lambda token: base64.b64encode(f"admin:{token}".encode()).decode(),
+        lambda token: base64.b64encode(f"user:{token}".encode()).decode(),
+        lambda token: base64.urlsafe_b64encode(f"robot:{token}".encode()).decode(),
+        lambda token: base64.b64encode(token.encode()).decode(),
+    ],
+)
+def test_g12_a_secret_is_masked_in_every_spelling(token: str, spell: Callable[[str], str]) -> None:
+    shown = Redactor([token]).text(f"<pre>it was {spell(token)}</pre>")
+    assert MASK in shown
+    inner = spell(token[2:-2]).strip("\"'")[4:-4]
+    assert not any(inner[start : start + 10] in shown for start in range(len(inner) - 9))
+
+
+def test_g12_a_message_of_ten_megabytes_is_cut_and_its_digest_holds_no_secret() -> None:
+    message = f"echo {TOKEN} " * 350_000
+    shown = Redactor([TOKEN]).text(message)
+    masked = message.replace(TOKEN, MASK)
+    assert len(shown) < MAX_TEXT + 128
+    assert shown.endswith(f"({len(masked)} characters, sha256 {hashlib.sha256(masked.encode()).hexdigest()})")
+
+
+@given(before=st.integers(131_000, 131_080))
+def test_g12_a_secret_across_the_window_of_the_search_leaves_no_half(before: int) -> None:
+    shown = Redactor([TOKEN]).text("x" * before + TOKEN + "y" * 50, limit=200_000)
+    assert TOKEN[:6] not in shown
+
+
+def test_a_recorded_message_keeps_the_mark_of_its_cut() -> None:
+    long = recordable("x" * 5000)
+    assert len(long) <= MAX_MESSAGE_CHARACTERS
+    assert long.endswith(f"… (5000 characters, sha256 {hashlib.sha256(b'x' * 5000).hexdigest()})")
+    assert recordable("a\x00\ud800b") == "a\\u0000\\ud800b"
 
 
 @pytest.mark.parametrize(
