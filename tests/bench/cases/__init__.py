@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.cases import append, replay
+from tests.bench.cases import append, apply, replay
 from tests.bench.frame import Case
 
-CASES: tuple[Case, ...] = (append.CASE, replay.CASE)
+CASES: tuple[Case, ...] = (apply.AT_ONCE, apply.SLOW, append.CASE, replay.CASE)

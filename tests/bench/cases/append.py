@@ -20,7 +20,7 @@ _PLAIN = f"""
 insert into {_TABLE} (binding_id, position, event_id, kind, schema_version, run_id, operation_id, ordinal, attempt,
                       writer_epoch, recorded_at, body, prev_hash, hash)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-"""  # noqa: S608 - a constant
+"""
 
 
 def measure(setting: Setting) -> Sequence[Figure]:
@@ -74,7 +74,7 @@ class _Sides:
         """Events in a second as rows into a table with the same columns, checks and indexes."""
         events = self._events()
         statement = await self._plain.prepare(_PLAIN)
-        position = await self._plain.fetchval(f"select max(position) from {_TABLE}")  # noqa: S608 - a constant
+        position = await self._plain.fetchval(f"select max(position) from {_TABLE}")
         started = time.perf_counter()
         for event in events:
             position += 1
