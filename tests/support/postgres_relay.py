@@ -15,7 +15,8 @@ from typing import Literal
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 _PARSE = b"P"
-_READY = b"Z\x00\x00\x00\x05I"
+_READY = b"Z\x00\x00\x00\x05"
+"""ReadyForQuery; one byte follows, which says whether a transaction is open."""
 Fault = Literal["lose answer", "lose request", "hold"]
 
 
@@ -107,7 +108,7 @@ class PostgresRelay:
         while data := await server.read(1 << 16):
             if lost.is_set():
                 swallowed += data
-                if swallowed.endswith(_READY):
+                if swallowed[-len(_READY) - 1 : -1] == _READY:
                     return
                 continue
             writer.write(data)
