@@ -8,6 +8,7 @@ clears it.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Self, TypeVar
@@ -23,14 +24,31 @@ T = TypeVar("T")
 _CLOSE_WITHIN = 5.0
 
 
-def asking_again(seconds: float) -> AsyncRetrying:
-    """Repeat what failed for transient reasons, for at most ``seconds``; the first other error is raised as it is."""
-    return AsyncRetrying(
+async def ask_again(seconds: float, work: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    """Repeat what failed for transient reasons, for at most ``seconds``; the first other error is raised as it is.
+
+    The first attempt goes without the machinery of the others: it is the only one nearly always, once an operation.
+    """
+    began = time.monotonic()
+    try:
+        return await work(*arguments)
+    except Exception as exc:  # raised again where it is no transient one of the driver's
+        if not is_transient(exc):
+            raise
+        first: list[Exception] = [exc]
+
+    async def again() -> T:
+        if first:
+            raise first.pop()
+        return await work(*arguments)
+
+    retrying = AsyncRetrying(
         retry=retry_if_exception(is_transient),
-        stop=stop_after_delay(seconds),
+        stop=stop_after_delay(seconds - (time.monotonic() - began)),
         wait=wait_random_exponential(multiplier=0.02, max=1.0),
         reraise=True,
     )
+    return await retrying(again)
 
 
 @contextmanager
@@ -124,7 +142,7 @@ class Session:
             StoreError: by SQLSTATE.
         """
         with store_errors(doing):
-            return await asking_again(self._ask_again_for)(self._once, work)
+            return await ask_again(self._ask_again_for, self._once, work)
 
     async def rows(self, name: str, *arguments: Any) -> list[Any]:
         """All rows of a named query."""

@@ -23,7 +23,7 @@ from ledger.store.bindings import in_flight_of
 from ledger.store.connect import Limits, check_server, open_connection
 from ledger.store.errors import EpochMovedError, UnknownBindingError
 from ledger.store.records import Appended, InFlight, Lease, OrderState
-from ledger.store.session import asking_again, store_errors
+from ledger.store.session import ask_again, store_errors
 from ledger.store.sql_files import query
 
 __all__ = ["Appended", "InFlight", "Lease", "OrderState", "WriterStore"]
@@ -79,7 +79,7 @@ class WriterStore:
             allow_unsafe_fsync=allow_unsafe_fsync,
         )
         with store_errors("the connection to the ledger's database"):
-            await asking_again(min(ask_again_for, store._limits.open))(store._connected)
+            await ask_again(min(ask_again_for, store._limits.open), store._connected)
         return store
 
     async def close(self) -> None:
@@ -250,31 +250,36 @@ class WriterStore:
     async def _ask(self, name: str, method: str, arguments: Sequence[Any]) -> Any:
         with store_errors(f"the ledger's answer to {name.replace('_', ' ')!r}"):
             async with self._lock:
-                return await asking_again(self._ask_again_for)(self._once, method, query(name), arguments)
+                return await ask_again(self._ask_again_for, self._once, method, query(name), arguments)
 
     async def _once(self, method: str, text: str, arguments: Sequence[Any]) -> Any:
+        """Ask once, within a task that nobody cancels; without an answer in time the connection is ended."""
         connection = await self._connected()
-        return await self._answer(connection, getattr(connection, method)(text, *arguments))
+        limit = asyncio.get_running_loop().call_later(self._limits.command, connection.terminate)
+        try:
+            return await getattr(connection, method)(text, *arguments)
+        finally:
+            limit.cancel()
 
     async def _connected(self) -> Any:
         if self._connection is not None and not self._connection.is_closed():
             return self._connection
         connection = await open_connection(self._dsn, application_name=self._application_name, limits=self._limits)
         try:
-            await self._answer(connection, check_server(connection, allow_unsafe_fsync=self._allow_unsafe_fsync))
+            await self._looked_at(connection)
         except BaseException:  # whatever it was, the connection must not stay open
             connection.terminate()
             raise
         self._connection = connection
         return connection
 
-    async def _answer(self, connection: Any, statement: Coroutine[Any, Any, T]) -> T:
-        """The statement's answer, or the end of the connection where none comes in time."""
-        task = asyncio.ensure_future(statement)
+    async def _looked_at(self, connection: Any) -> None:
+        """Check the server. A task of its own: who opens a store may be cancelled, and the driver must not see that."""
+        task = asyncio.ensure_future(check_server(connection, allow_unsafe_fsync=self._allow_unsafe_fsync))
         done, _ = await asyncio.wait({task}, timeout=self._limits.command)
         if not done:
             connection.terminate()
-        return await task
+        await task
 
 
 async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
