@@ -180,10 +180,17 @@ class SnapshotWriter:
             self._path.unlink(missing_ok=True)
             raise self._read_back_error("any field", exc.found) from exc
         if (digest, count) != (self._digest.hexdigest(), self._count):
+            lost = self._lost_columns()
             self._path.unlink(missing_ok=True)
-            raise self._read_back_error("any field", f"{count} rows with another digest")
+            found = "a file without that column" if lost else f"{count} rows with another digest"
+            raise self._read_back_error(lost or "any field", found)
         relative = f"{self._path.parent.name}/{self._path.name}"
         return SourceSnapshotRecord(path=relative, digest=digest, row_count=count)
+
+    def _lost_columns(self) -> str:
+        """The columns that the file on disk has not, or with another type."""
+        stored = {(column.name, column.type) for column in pq.read_schema(self._path)}
+        return ", ".join(column.name for column in self._schema if (column.name, column.type) not in stored)
 
     def _read_back_error(self, field: str, found: str) -> SnapshotReadBackError:
         return SnapshotReadBackError(
