@@ -13,7 +13,7 @@ from ledger.projections.fold import Projection
 from ledger.projections.registry import PROJECTIONS
 from ledger.store.connect import Limits, connect
 from ledger.store.projections import PAGE, Cursor, Place, ProjectionStore
-from ledger.store.session import store_errors
+from ledger.store.session import store_errors, transaction
 from ledger.store.sql_files import query
 
 SHADOW = "rebuild"
@@ -104,7 +104,7 @@ async def _rebuild(store: ProjectionStore, projection: Projection, binding_id: i
 
 async def _settle(connection: Any, live: Place, shadow: Place) -> Rebuilt | None:
     """Compare under the live cursor's lock, so that neither moves; None where the live one has moved on before."""
-    async with connection.transaction():
+    async with transaction(connection):
         before = await _locked_cursor(connection, live)
         after = await _locked_cursor(connection, shadow)
         if 0 < before.position != after.position and await _can_meet(connection, live, before, after):

@@ -22,7 +22,7 @@ from ledger.projections.run_summary import RunOverview, RunSummary, summarise
 from ledger.projections.runs import RUNS, OperationState, RunState
 from ledger.store.bindings import stored_event
 from ledger.store.connect import Limits
-from ledger.store.session import Session
+from ledger.store.session import Session, transaction
 from ledger.store.sql_files import query
 
 LIVE = "live"
@@ -192,7 +192,7 @@ async def _while_others_collide(step: Any, *arguments: Any) -> Any:
 
 async def _take(connection: Any, place: Place, cursor: Cursor, reached: Cursor, events: Sequence[StoredEvent]) -> None:
     """Move the cursor, then fold: whoever comes second waits at the cursor's row and finds it moved."""
-    async with connection.transaction():
+    async with transaction(connection):
         moved = await connection.fetchval(
             query("move_projection_cursor"),
             *place.arguments,
