@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class CommandLine:
     sandbox: RunningSandbox
     branch: str
     data_dir: Path
+    variables: dict[str, str] = field(default_factory=dict)
+    """Environment variables of every call, beside those that a test needs to be alone."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -57,6 +59,7 @@ class CommandLine:
             "APPLY_LEDGER_WRITER__SETTLE_SECONDS": "0.3",
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "COLUMNS": "200",
+            **self.variables,
         }
 
     def source(self, *rows: dict[str, Any]) -> None:
