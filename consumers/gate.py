@@ -33,6 +33,7 @@ from ledger.commit import PlanCommit, Policy
 from ledger.destination import OpenDestination, PlannedWriteDestination
 from ledger.errors import ApplyLedgerError, Finding
 from ledger.events import Overlap
+from ledger.plan.coverage_account import account_findings
 from ledger.plan.errors import PlanArtifactError
 from ledger.plan.files import confined
 from ledger.plan.gate import operation_findings
@@ -144,6 +145,8 @@ class Gate:
             return findings, None
         findings += _findings_of(self._artifact_refusals(artifact))
         findings += operation_findings(artifact.operations, schema)
+        if raw.coverage is not None and artifact.manifest.coverage is not None:
+            findings += account_findings(raw.coverage, artifact.operations)
         return findings, artifact
 
     def _digest_findings(self, raw: RawPlanArtifact) -> list[Finding]:

@@ -9,20 +9,18 @@ inverse plans read.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
-from ledger.errors import Finding
 from ledger.plan.canonical import Identity, canonical_identity, canonical_json_bytes, canonical_operation_id
 from ledger.plan.decode import decode_canonical_line
 from ledger.plan.describe import object_text
-from ledger.plan.errors import CoverageInvalidError, PlanArtifactError
-from ledger.plan.layout import COVERAGE_FILE, REPLAN
+from ledger.plan.errors import CoverageInvalidError
+from ledger.plan.layout import REPLAN
 from ledger.plan.manifest import field_problems
-from ledger.plan.model import DECODED, OperationId, PlannedOperation
+from ledger.plan.model import DECODED, OperationId
 
 CoverageAction = Literal["create", "update", "remove", "skip", "none"]
 COVERAGE_ACTIONS: tuple[CoverageAction, ...] = get_args(CoverageAction)
@@ -30,7 +28,6 @@ COVERAGE_ACTIONS: tuple[CoverageAction, ...] = get_args(CoverageAction)
 
 _OPERATION_ACTION: Mapping[CoverageAction, str] = {"create": "create", "update": "update", "remove": "delete"}
 _LEFT_OUT = ("operation_id", "destination_id", "differences", "entry", "filters", "reason")
-MAX_NAMED_FAULTS = 50
 
 
 class _Strict(BaseModel):
@@ -131,6 +128,11 @@ class CoverageLine(_Strict):
         return self.tier, own, self.entry_index
 
     @property
+    def resource(self) -> bytes:
+        """What has exactly one action: the object, as selected by its mapping entry."""
+        return canonical_json_bytes([self.entry_index, self.kind, self.identity])
+
+    @property
     def entry_index(self) -> int:
         """The place of the mapping entry; -1 where there is none, before all others."""
         return -1 if self.entry is None else self.entry.index
@@ -171,52 +173,21 @@ def counts(lines: Iterable[CoverageLine]) -> dict[str, int]:
     return {action: found[action] for action in COVERAGE_ACTIONS}
 
 
-def read_coverage(data: bytes) -> tuple[CoverageLine, ...]:
-    """Read the bytes of ``plan/coverage.jsonl``.
+def decode_coverage_line(body: bytes, where: str) -> CoverageLine:
+    """One line without its newline.
 
     Raises:
-        CoverageInvalidError: names every line that is not canonical or not a coverage record, or the wrong order.
+        PlanArtifactError: it is not canonical JSON.
+        CoverageInvalidError: it is no coverage record, or not in the writer's spelling.
     """
-    raw = data.split(b"\n")
-    faults: list[Finding] = []
-    lines: list[CoverageLine] = []
-    if raw.pop():
-        faults.append(_fault("the last line", "a line feed at its end", "none"))
-    for number, text in enumerate(raw, start=1):
-        where = f"{COVERAGE_FILE} line {number}"
-        try:
-            record = decode_canonical_line(text, what=where)
-            lines.append(CoverageLine.model_validate(record, context=DECODED))
-            if not _has_one_spelling(record):
-                faults.append(_fault(where, "absent and empty fields left out, tier given", "another spelling"))
-        except PlanArtifactError as exc:
-            faults += exc.findings
-        except ValidationError as exc:
-            faults.append(_fault(where, "a coverage record", field_problems(exc)))
-    if not faults and any(before > after for before, after in pairwise([line.order for line in lines])):
-        faults.append(_fault(COVERAGE_FILE, "lines by (tier, operation_id)", "another order"))
-    if faults:
-        raise _invalid(faults)
-    _require_one_action(lines)
-    return tuple(lines)
-
-
-def coverage_disagreements(
-    lines: Sequence[CoverageLine], operations: Sequence[PlannedOperation]
-) -> tuple[Finding, ...]:
-    """Where the account and the operations do not say the same: each operation has one line, and the reverse."""
-    accounted = Counter(line.operation_id for line in lines if line.operation_id is not None)
-    planned = {operation.operation_id for operation in operations}
-    findings = [
-        _fault(f"operation {name}", "exactly one coverage line", str(accounted[name]))
-        for name in sorted(planned)
-        if accounted[name] != 1
-    ]
-    findings += [
-        _fault(f"coverage of operation {name}", "an operation of that id in the plan", "none")
-        for name in sorted(set(accounted) - planned)
-    ]
-    return tuple(findings)
+    record = decode_canonical_line(body, what=where)
+    try:
+        line = CoverageLine.model_validate(record, context=DECODED)
+    except ValidationError as exc:
+        raise coverage_fault(where, "a coverage record", field_problems(exc)) from None
+    if not _has_one_spelling(record):
+        raise coverage_fault(where, "absent and empty fields left out, tier given", "another spelling")
+    return line
 
 
 def _has_one_spelling(record: Mapping[str, Any]) -> bool:
@@ -226,28 +197,13 @@ def _has_one_spelling(record: Mapping[str, Any]) -> bool:
 
 def _require_one_action(lines: Iterable[CoverageLine]) -> None:
     seen: dict[bytes, CoverageLine] = {}
-    faults = []
     for line in lines:
-        key = canonical_json_bytes([line.entry_index, line.kind, line.identity])
-        other = seen.setdefault(key, line)
+        other = seen.setdefault(line.resource, line)
         if other is not line:
             found = f"{other.action} and {line.action}"
-            faults.append(_fault(object_text(line.kind, line.identity), "exactly one action", found))
-    if faults:
-        raise _invalid(faults)
+            raise coverage_fault(object_text(line.kind, line.identity), "exactly one action", found)
 
 
-def _invalid(faults: Sequence[Finding]) -> CoverageInvalidError:
-    return CoverageInvalidError(
-        checked=COVERAGE_FILE,
-        expected="one well-formed, ordered account with one action for each resource",
-        found=f"{len(faults)} faults" if len(faults) != 1 else faults[0].found,
-        next_action=REPLAN,
-        faults=faults[:MAX_NAMED_FAULTS],
-    )
-
-
-def _fault(checked: str, expected: str, found: str) -> Finding:
-    return Finding(
-        name=CoverageInvalidError.__name__, checked=checked, expected=expected, found=found, next_action=REPLAN
-    )
+def coverage_fault(checked: str, expected: str, found: str) -> CoverageInvalidError:
+    """One fault of an account."""
+    return CoverageInvalidError(checked=checked, expected=expected, found=found, next_action=REPLAN)

@@ -54,7 +54,7 @@ def coverage_problem(recorded: Any, coverage: PrivateCopy | None) -> CoveragePro
 
 
 class ActionCounter:
-    """Counts lines by their action without decoding them; strict reading is ``ledger.plan.coverage.read_coverage``."""
+    """Counts lines by their action without decoding them; strict reading is ``ledger.plan.coverage_account``."""
 
     def __init__(self) -> None:
         self._found: Counter[bytes] = Counter()

@@ -18,9 +18,8 @@ from ledger.plan.coverage import (
     CoverageAction,
     CoverageLine,
     counts,
-    coverage_disagreements,
-    read_coverage,
 )
+from ledger.plan.coverage_account import coverage_disagreements, read_coverage
 from ledger.plan.coverage_check import coverage_problem
 from ledger.plan.errors import CoverageInvalidError, PlanVerificationError
 from ledger.plan.layout import COVERAGE_FILE, REPLAN
@@ -161,9 +160,9 @@ def read_saved_plan(run_dir: Path) -> SavedPlan:
     artifact = parse_artifact(raw)
     problems = list(_checksum_problems(raw, artifact))
     coverage: tuple[CoverageLine, ...] | None = None
-    if raw.coverage_bytes is not None and artifact.manifest.coverage is not None:
+    if raw.coverage is not None and artifact.manifest.coverage is not None:
         try:
-            coverage = read_coverage(raw.coverage_bytes)
+            coverage = read_coverage(raw.coverage)
         except CoverageInvalidError as exc:
             problems += exc.findings
     problems += _coverage_problems(raw, artifact, coverage)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ledger.plan.coverage import read_coverage
+from ledger.plan.coverage_account import read_coverage
 from ledger.plan.model import PlannedOperation
 from ledger.plan.reader import read_raw_artifact
 from ledger.plan.verify import verify_plan

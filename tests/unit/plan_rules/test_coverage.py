@@ -20,9 +20,8 @@ from ledger.plan.coverage import (
     Providers,
     counts,
     coverage_bytes,
-    coverage_disagreements,
-    read_coverage,
 )
+from ledger.plan.coverage_account import coverage_disagreements, read_coverage
 from ledger.plan.errors import CoverageInvalidError
 from ledger.plan.model import PlannedOperation
 from tests.support.plan_rules import coverage_line as line
@@ -187,7 +186,7 @@ def test_g12_a_refused_line_does_not_show_its_values() -> None:
 def test_account_and_operations_must_say_the_same() -> None:
     operations: list[PlannedOperation] = [
         create("BuiltinTag", {"name": "a"}),
-        update("BuiltinTag", {"name": "b"}),
+        update("BuiltinTag", {"name": "b"}, {"description": ""}),
         operation("delete", "BuiltinTag", {"name": "c"}),
     ]
     lines = [

@@ -56,7 +56,12 @@ def world(run_dir: Path, **manifest: Any) -> Path:
             [ref("site", "LocationSite", {"name": "dc1"})],
             tier=1,
         ),
-        update("DcimDevice", {"name": "sw1"}, {"mtu": 0, "description": None, "comments": "a\nB\nc"}),
+        update(
+            "DcimDevice",
+            {"name": "sw1"},
+            {"mtu": 0, "description": None, "comments": "a\nB\nc"},
+            ref("site", "LocationSite", {"name": "dc1"}),
+        ),
         update("LocationSite", {"name": "dc1"}, {}, ref("asns", "IpamASN", many=True)),
         operation("delete", "BuiltinTag", {"name": "old"}),
         operation("delete", "IpamASN", {"asn": 65001}),

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from ledger.plan.coverage import CoverageLine, read_coverage
+from ledger.plan.coverage import CoverageLine
+from ledger.plan.coverage_account import read_coverage
 from ledger.plan.reader import read_raw_artifact
 from ledger.plan.snapshot import snapshot_digest
 from ledger.plan.verify import verify_plan

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ledger.plan.coverage import read_coverage
+from ledger.plan.coverage_account import read_coverage
 from producers.errors import PlanRefusedError
 from tests.support.fake_reader import FakeDestination
 from tests.support.planning import Rows, entry, mapped, operations, plan, small
