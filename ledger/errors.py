@@ -7,11 +7,18 @@ error may hold a secret (G12): put a field's *name* into ``found``, never a cred
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from ledger.exit_codes import ExitCode
+from ledger.printable import words
+
+Words = Annotated[str, AfterValidator(words)]
+"""Text for people: whatever it was made of, a terminal can show it and it comes to an end."""
+
+MAX_NAMED = 100
+"""Findings that the text of a group names; all of them are in ``findings``."""
 
 
 class Finding(BaseModel):
@@ -20,10 +27,10 @@ class Finding(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     name: str
-    checked: str
-    expected: str
-    found: str
-    next_action: str
+    checked: Words
+    expected: Words
+    found: Words
+    next_action: Words
 
     def __str__(self) -> str:
         return f"{self.name}: {self.checked}: expected {self.expected}, found {self.found}. Next: {self.next_action}"
@@ -35,11 +42,11 @@ class ApplyLedgerError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.ERROR
 
     def __init__(self, *, checked: str, expected: str, found: str, next_action: str) -> None:
-        super().__init__(f"{checked}: expected {expected}, found {found}. Next: {next_action}")
-        self.checked = checked
-        self.expected = expected
-        self.found = found
-        self.next_action = next_action
+        self.checked = words(checked)
+        self.expected = words(expected)
+        self.found = words(found)
+        self.next_action = words(next_action)
+        super().__init__(f"{self.checked}: expected {self.expected}, found {self.found}. Next: {self.next_action}")
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -78,8 +85,9 @@ class RefusalGroup(ApplyLedgerError):
 
     def __str__(self) -> str:
         lines = [f"{self.checked}: {self.found}. Next: {self.next_action}"]
-        lines += [f"  - {finding}" for finding in self._findings]
-        return "\n".join(lines)
+        lines += [f"  - {finding}" for finding in self._findings[:MAX_NAMED]]
+        rest = len(self._findings) - MAX_NAMED
+        return "\n".join([*lines, f"  and {rest:,} more"] if rest > 0 else lines)
 
 
 class UsageError(ApplyLedgerError):

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger.errors import ApplyLedgerError
+from ledger.printable import visible, visible_json
 
 STREAM_VERSION = 1
 PIPE_WIDTH = 250
@@ -38,10 +39,15 @@ def data_console() -> Console:
     return Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
+def document_text(document: Mapping[str, Any] | Sequence[Any]) -> str:
+    """A JSON document as it is written: what a terminal would act on is escaped, as JSON allows."""
+    return visible_json(json.dumps(document, indent=2, ensure_ascii=False))
+
+
 def write_document(document: Mapping[str, Any] | Sequence[Any]) -> None:
     """One JSON document on stdout."""
     # as one piece: json.dump writes bracket by bracket, each a system call of its own where stdout has no buffer
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(document_text(document) + "\n")
 
 
 def write_records(records: Iterable[Mapping[str, Any]], *, stream: str) -> None:
@@ -58,7 +64,7 @@ def write_stream_head(stream: str) -> None:
 
 def write_record_line(record: Mapping[str, Any]) -> None:
     """One record of a stream."""
-    sys.stdout.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
+    sys.stdout.write(visible_json(json.dumps(record, ensure_ascii=False, separators=(",", ":"))) + "\n")
 
 
 def write_rows(
@@ -111,27 +117,27 @@ def _cell(value: Any) -> str:
         case int():
             return f"{value:,}"
         case str():
-            return value
+            return visible(value)
         case _:
-            return json.dumps(value, ensure_ascii=False)
+            return visible(json.dumps(value, ensure_ascii=False))
 
 
-def show_refusal(error: ApplyLedgerError) -> None:
+def show_refusal(error: ApplyLedgerError, *, console: Console = people) -> None:
     """A refusal for people: each finding with what was checked, expected, found, and the next action (G11)."""
     findings = error.findings
     if len(findings) > 1:
-        people.print(Text(f"{type(error).__name__}: {len(findings)} findings", style="bold red"))
+        console.print(Text(f"{type(error).__name__}: {len(findings)} findings", style="bold red"))
     for finding in findings:
-        people.print(Text(finding.name, style="bold red"))
+        console.print(Text(finding.name, style="bold red"))
         for label, text in (
             ("checked", finding.checked),
             ("expected", finding.expected),
             ("found", finding.found),
             ("next", finding.next_action),
         ):
-            people.print(Text.assemble((f"  {label:<9}", "dim"), text), soft_wrap=True)
+            console.print(Text.assemble((f"  {label:<9}", "dim"), text), soft_wrap=True)
     if error.next_action not in {finding.next_action for finding in findings}:
-        people.print(Text.assemble(("next       ", "dim"), error.next_action), soft_wrap=True)
+        console.print(Text.assemble(("next       ", "dim"), error.next_action), soft_wrap=True)
 
 
 def next_command(command: str) -> None:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ledger.cli.output import data_console
 from ledger.plan.describe import object_text
+from ledger.printable import words
 
 if TYPE_CHECKING:
     from ledger.store.ledger import BindingRow
@@ -48,7 +49,7 @@ def print_run(document: Mapping[str, Any]) -> None:
         console.print(Text(f"  failed operation {document['failed_operation']}: {wrote}", style="red"))
         if document.get("failure"):
             reason = f"  {document['failure']['error']}: {document['failure']['message']}"
-            console.print(Text(reason, style="red"), soft_wrap=True)
+            console.print(Text(words(reason), style="red"), soft_wrap=True)
     if document["skipped_delete_count"]:
         skipped = f"  warning: {document['skipped_delete_count']:,} recorded deletes were not executed"
         console.print(Text(skipped, style="yellow"))
@@ -62,7 +63,7 @@ def _print_overlaps(document: Mapping[str, Any]) -> None:
     console = data_console()
     console.print(Text(f"  overwrites what other sources wrote since: {total:,} objects", style="yellow"))
     for overlap in overlaps[:OVERLAP_LIMIT]:
-        fields = ", ".join(overlap["fields"]) or "no field differs"
+        fields = words(", ".join(overlap["fields"])) or "no field differs"
         what = object_text(overlap["kind"], overlap["identity"])
         console.print(
             Text(f"    {what}: {fields}  ({overlap['source']}, position {overlap['position']})"), soft_wrap=True

@@ -1,8 +1,7 @@
 """Words for objects and values: what errors and reviews print.
 
-Two things are decided here, once. Text from a source is never printed raw: everything that a terminal would act on or
-that a reader could not see (controls, bidirectional overrides, zero-width characters, line separators) is shown as an
-escape, so that a value cannot paint over the review it stands in. And values of secret fields are replaced by
+Text from a source is never printed raw and never without end (:mod:`ledger.printable`): a plan may be made by anybody,
+and names of kinds and fields are as much its maker's as values are. Values of secret fields are replaced by
 :data:`SENSITIVE` (G12).
 """
 
@@ -10,18 +9,23 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from ledger.printable import visible, words
 from ledger.schema import DestinationSchema, Kind
 
 SENSITIVE = "(sensitive)"
 MAX_SHOWN = 120
 """Characters of one value that an error or a review line shows before it is cut, with the length said."""
 
-_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+MAX_NAME = 300
+"""Characters of the name of a kind or field, of an id or of a reason."""
+
+MAX_PARTS = 1_000
+"""Parts of an identity, and peers of a list, that one line shows; how many it leaves out is said."""
+
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:password|passwd|passphrase|secret|token|api_?key|private_?key|psk|pre_?shared_?key|credentials?)(?:$|_)",
     re.IGNORECASE,
@@ -60,16 +64,9 @@ def is_reference(value: Any) -> TypeGuard[Mapping[str, Any]]:
     )
 
 
-def visible(text: str) -> str:
-    """The text with everything invisible or active as ``\\uXXXX``; letters, marks, signs and blanks stay."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_escaped(char) if unicodedata.category(char) in _INVISIBLE_CATEGORIES else char for char in text)
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+def name_text(text: str) -> str:
+    """The name of a kind or field, an id, a reason: on one line, of bounded length."""
+    return words(text, MAX_NAME)
 
 
 def value_text(value: Any, *, limit: int | None = MAX_SHOWN) -> str:
@@ -77,23 +74,25 @@ def value_text(value: Any, *, limit: int | None = MAX_SHOWN) -> str:
     if is_reference(value):
         return object_text(value["peer_kind"], value["identity"])
     if isinstance(value, list) and value and all(is_reference(item) for item in value):
-        return "[" + ", ".join(value_text(item, limit=limit) for item in value) + "]"
-    text = visible(json.dumps(value, ensure_ascii=False, sort_keys=True))
+        return _list_text([value_text(item, limit=limit) for item in value[:MAX_PARTS]], len(value))
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
     if limit is not None and len(text) > limit:
-        return f"{text[:limit]}… ({len(text):,} characters)"
-    return text
+        return f"{visible(text[:limit])}… ({len(text):,} characters)"
+    return visible(text)
 
 
 def object_text(kind: str, identity: Mapping[str, Any], *, secrets: SecretFields | None = None) -> str:
     """``LocationRack(name="r1", site=LocationSite(name="dc1"))``: an object by kind and identity."""
-    return f"{visible(kind)}({identity_text(kind, identity, secrets=secrets)})"
+    return f"{name_text(kind)}({identity_text(kind, identity, secrets=secrets)})"
 
 
 def identity_text(kind: str, identity: Mapping[str, Any], *, secrets: SecretFields | None = None) -> str:
     """``name="r1", site=LocationSite(name="dc1")``: the identity alone, sorted by field."""
-    return ", ".join(
-        f"{visible(name)}={component_text(kind, name, identity[name], secrets=secrets)}" for name in sorted(identity)
-    )
+    names = sorted(identity)
+    parts = [
+        f"{name_text(name)}={component_text(kind, name, identity[name], secrets=secrets)}" for name in names[:MAX_PARTS]
+    ]
+    return ", ".join(parts) + _rest(len(names))
 
 
 def component_text(kind: str, field: str, value: Any, *, secrets: SecretFields | None = None) -> str:
@@ -104,5 +103,14 @@ def component_text(kind: str, field: str, value: Any, *, secrets: SecretFields |
     if is_reference(value):
         return object_text(value["peer_kind"], value["identity"], secrets=secrets)
     if isinstance(value, list) and value and all(is_reference(item) for item in value):
-        return "[" + ", ".join(component_text(kind, field, item, secrets=secrets) for item in value) + "]"
+        parts = [component_text(kind, field, item, secrets=secrets) for item in value[:MAX_PARTS]]
+        return _list_text(parts, len(value))
     return value_text(value)
+
+
+def _list_text(parts: list[str], total: int) -> str:
+    return f"[{', '.join(parts)}{_rest(total)}]"
+
+
+def _rest(total: int) -> str:
+    return f", … and {total - MAX_PARTS:,} more" if total > MAX_PARTS else ""

@@ -9,15 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.plan.canonical import canonical_json_bytes
-from ledger.plan.describe import SENSITIVE, SecretFields, component_text, is_reference, value_text, visible
+from ledger.plan.describe import SENSITIVE, SecretFields, component_text, is_reference, value_text
 from ledger.plan.model import RelationshipReference
 from ledger.plan.saved_plan import Resource
+from ledger.printable import words
 
 BIG_TEXT = 160
 """Characters from which on a text is shown as "differs", as are texts of several lines (H21)."""
 
 MAX_EXCERPT_LINES = 40
 """Lines of a difference that a detailed review shows; the whole values are in the JSON form."""
+
+MAX_LINE = 1_000
+"""Characters of one of these lines."""
+
+MAX_COMPARED_LINES = 2_000
+"""Comparing costs the product of both numbers of lines where lines repeat; a plan may hold a million of them."""
 
 
 class _NotRecorded:
@@ -112,7 +119,7 @@ def _one_value(kind: str, field: str, value: Any, secrets: SecretFields) -> Chan
     if not _is_big(value):
         return ChangeText(component_text(kind, field, value, secrets=secrets))
     lines = _lines(value)
-    shown = tuple(f"  {visible(line)}" for line in lines[:MAX_EXCERPT_LINES])
+    shown = tuple(f"  {words(line, MAX_LINE)}" for line in lines[:MAX_EXCERPT_LINES])
     return ChangeText(f"text of {_amount(value)}", (*shown, *_cut(len(lines) - len(shown))))
 
 
@@ -129,11 +136,14 @@ def _big_text_change(observed: Any, desired: Any) -> ChangeText:
             f"differs ({figures}, {len(observed):,} → {len(desired):,} characters)",
             (f"- {value_text(observed, limit=BIG_TEXT)}", f"+ {value_text(desired, limit=BIG_TEXT)}"),
         )
+    if max(len(old), len(new)) > MAX_COMPARED_LINES:
+        return ChangeText(f"differs ({figures}; too many to compare here, --output json shows all)")
     # A carriage return is data: shown as an escape, never taken for an end of line.
     delta = list(difflib.unified_diff(old, new, lineterm="", n=1))[2:]
-    shown = [f"{line[0]} {visible(line[1:])}" if line[:2] != "@@" else visible(line) for line in delta]
-    excerpt = shown[:MAX_EXCERPT_LINES]
-    return ChangeText(f"differs ({figures})", (*excerpt, *_cut(len(shown) - len(excerpt))))
+    excerpt = [
+        f"{line[0]} {words(line[1:], MAX_LINE)}" if line[:2] != "@@" else line for line in delta[:MAX_EXCERPT_LINES]
+    ]
+    return ChangeText(f"differs ({figures})", (*excerpt, *_cut(len(delta) - len(excerpt))))
 
 
 def _peer_change(kind: str, field: str, observed: list[Any], desired: list[Any], secrets: SecretFields) -> ChangeText:

@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ledger.plan.coverage import COVERAGE_ACTIONS, CoverageAction
-from ledger.plan.describe import object_text, visible
+from ledger.plan.describe import name_text, object_text
 from ledger.plan.model import APPLICABLE_FORMATS
 from ledger.plan.review_page import Page
 from ledger.plan.saved_plan import Resource, SavedPlan, counts_line
+from ledger.printable import words
 
 if TYPE_CHECKING:  # ledger.events needs ledger.plan, so that it cannot be imported from here while both load
     from ledger.events import Overlap
@@ -33,11 +34,11 @@ def print_header(page: Page, saved: SavedPlan) -> None:
     manifest, summary = saved.manifest, saved.summary
     binding = manifest.destination_binding
     rows = {
-        "source": visible(manifest.source) if manifest.source else "not recorded",
-        "destination": visible(str(binding)) if binding else "not recorded (an older plan)",
-        "run": visible(manifest.run_id),
-        "made": visible(manifest.created_at),
-        "configuration": visible(manifest.config_version),
+        "source": name_text(manifest.source) if manifest.source else "not recorded",
+        "destination": name_text(str(binding)) if binding else "not recorded (an older plan)",
+        "run": name_text(manifest.run_id),
+        "made": name_text(manifest.created_at),
+        "configuration": name_text(manifest.config_version),
         "checksum": manifest.plan_checksum,
         "format": f"{manifest.format_version}{_format_note(manifest.format_version)}",
         "operations": f"{summary.operations_count:,} in {summary.tiers:,} tier{'' if summary.tiers == 1 else 's'}",
@@ -63,7 +64,7 @@ def print_problems(page: Page, saved: SavedPlan) -> None:
         return
     page.line(Text("This plan will be refused: its files do not agree", style="bold red"))
     for finding in saved.problems:
-        page.line(Text(f"!! {visible(str(finding))}", style="red"), 2)
+        page.line(Text(f"!! {finding}", style="red"), 2)
     page.blank()
 
 
@@ -76,8 +77,8 @@ def print_overlaps(page: Page, overlaps: Sequence[Overlap], kind: str | None) ->
     page.line(Text(title, style="bold yellow"))
     for overlap in shown:
         what = object_text(overlap.kind, overlap.identity)
-        by = f"by {visible(overlap.source)}, run {visible(overlap.run_id)}, position {overlap.position:,}"
-        fields = visible(", ".join(overlap.fields)) or "no common field"
+        by = f"by {name_text(overlap.source)}, run {name_text(overlap.run_id)}, position {overlap.position:,}"
+        fields = words(", ".join(overlap.fields)) or "no common field"
         page.line(Text(f"* {what} {by}: {fields}"), 2)
     page.blank()
 
@@ -97,7 +98,7 @@ def print_table(page: Page, resources: Sequence[Resource]) -> None:
         cells = [
             Text(f"{n:,}", style=STYLES[a] if n else "dim") for a, n in zip(COVERAGE_ACTIONS, figures, strict=True)
         ]
-        table.add_row(Text(str(tier)), Text(visible(kind)), *cells)
+        table.add_row(Text(str(tier)), Text(name_text(kind)), *cells)
     page.block(table, 2)
 
 
@@ -125,7 +126,7 @@ def print_notes(page: Page, saved: SavedPlan, resources: Sequence[Resource], kin
 def _filter_note(saved: SavedPlan, resources: Sequence[Resource], kind: str) -> str:
     if not resources:
         kinds = ", ".join(sorted({resource.kind for resource in saved.resources()})) or "none"
-        return f"No resource of kind {visible(kind)} in this plan; its kinds: {visible(kinds)}."
+        return f"No resource of kind {name_text(kind)} in this plan; its kinds: {words(kinds)}."
     actions = [resource.action for resource in resources]
     found = counts_line({action: actions.count(action) for action in COVERAGE_ACTIONS})
-    return f"Shown: {visible(kind)} alone ({found}). The whole plan:"
+    return f"Shown: {name_text(kind)} alone ({found}). The whole plan:"

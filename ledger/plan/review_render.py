@@ -16,7 +16,7 @@ from rich.text import Text
 
 from ledger.plan.canonical import object_key
 from ledger.plan.coverage import COVERAGE_ACTIONS, CoverageAction
-from ledger.plan.describe import SecretFields, identity_text, object_text, value_text, visible
+from ledger.plan.describe import MAX_PARTS, SecretFields, identity_text, name_text, object_text, value_text
 from ledger.plan.review_changes import change_text, field_changes
 from ledger.plan.review_frame import (
     SIGNS,
@@ -29,6 +29,7 @@ from ledger.plan.review_frame import (
 )
 from ledger.plan.review_page import Page
 from ledger.plan.saved_plan import Resource, SavedPlan
+from ledger.printable import words
 from ledger.schema import DestinationSchema
 
 if TYPE_CHECKING:  # see review_frame
@@ -84,7 +85,7 @@ def _print_groups(page: Page, resources: Sequence[Resource], secrets: SecretFiel
     for (tier, kind), found in groupby(ordered, key=lambda r: (r.tier, r.kind)):
         group = list(found)
         origin = _common_origin(group) if detail else None
-        heading = Text(f"tier {tier} · {visible(kind)}", style="bold")
+        heading = Text(f"tier {tier} · {name_text(kind)}", style="bold")
         if origin:
             heading.append(f"  {origin}", style="not bold dim")
         page.line(heading)
@@ -124,14 +125,14 @@ def _print_resource(page: Page, resource: Resource, secrets: SecretFields, *, fi
     line.append(f"{SIGNS[resource.action]} ", style=STYLES[resource.action])
     line.append(_name(resource, secrets), style=STYLES[resource.action])
     if resource.destination_id is not None:
-        line.append(f"  id {visible(resource.destination_id)}", style="dim")
+        line.append(f"  id {name_text(resource.destination_id)}", style="dim")
     elif resource.action == "update":
         line.append("  id not recorded", style="dim")
     if fields and resource.line is not None and resource.line.differences:
-        line.append(f"  {visible(', '.join(sorted(resource.line.differences)))}")
+        line.append(f"  {words(', '.join(sorted(resource.line.differences)))}")
     reason = resource.line.reason if resource.line is not None else None
     if reason:
-        line.append(f"  {visible(reason)}", style="italic")
+        line.append(f"  {words(reason)}", style="italic")
     page.line(line, 2)
 
 
@@ -139,7 +140,7 @@ def _print_fields(page: Page, resource: Resource, secrets: SecretFields, *, orig
     for change in field_changes(resource):
         told = change_text(resource, change, secrets)
         text = Text()
-        text.append(visible(change.field), style="bold")
+        text.append(name_text(change.field), style="bold")
         text.append(f": {told.line}")
         page.line(text, 6)
         for excerpt in told.excerpt:
@@ -153,16 +154,16 @@ def _origin(resource: Resource) -> str:
     line = resource.line
     if line is None:
         return ""
-    providers = f"through {visible(line.providers.source)} → {visible(line.providers.destination)}"
+    providers = f"through {name_text(line.providers.source)} → {name_text(line.providers.destination)}"
     if line.entry is None:
         return providers
-    filters = " and ".join(_filter(item) for item in line.filters)
+    filters = " and ".join(_filter(item) for item in line.filters[:MAX_PARTS])
     where = f" where {filters}" if filters else ""
-    return f"from mapping entry {line.entry.index} ({visible(line.entry.name)}){where}, {providers}"
+    return f"from mapping entry {line.entry.index} ({name_text(line.entry.name)}){where}, {providers}"
 
 
 def _filter(item: Mapping[str, Any]) -> str:
-    told = f"{visible(str(item.get('field')))} {visible(str(item.get('operation')))}"
+    told = f"{name_text(str(item.get('field')))} {name_text(str(item.get('operation')))}"
     return f"{told} {value_text(item['value'])}" if "value" in item else told
 
 
@@ -187,7 +188,7 @@ def _print_deletes(
         for resource in shown:
             text = Text(f"- {object_text(resource.kind, resource.identity, secrets=secrets)}", style=STYLES["remove"])
             if resource.destination_id is not None:
-                text.append(f"  id {visible(resource.destination_id)}", style="dim")
+                text.append(f"  id {name_text(resource.destination_id)}", style="dim")
             page.line(text, 4)
             if detail:
                 _print_fields(page, resource, secrets, origin=True)
@@ -206,7 +207,7 @@ def _writer(resource: Resource, last_writers: Mapping[bytes, str] | None) -> str
     if last_writers is None:
         return "last writer not looked up"
     found = last_writer(resource, last_writers)
-    return _UNKNOWN_WRITER if found is None else f"last written by {visible(found)}"
+    return _UNKNOWN_WRITER if found is None else f"last written by {name_text(found)}"
 
 
 def _order(resource: Resource, secrets: SecretFields) -> tuple[tuple[int, int, str], ...]:

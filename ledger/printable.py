@@ -1,0 +1,62 @@
+"""Words that a terminal can show: nothing in them is active or invisible, and none of them is without end.
+
+Decided here, once, for refusals and reviews alike. Text of a source, a file or a destination is never printed raw:
+what a terminal would act on or a reader could not see (controls, bidirectional overrides, zero-width characters, line
+separators) is shown as an escape, so that a value cannot paint over the words it stands in.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MAX_WORDS = 8_000
+"""Characters of one part of a refusal; what is longer is cut, and its length is said."""
+
+_MARK = 40
+"""Room for what a cut says of itself."""
+
+_INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
+
+
+def visible(text: str) -> str:
+    """The text with everything invisible or active as ``\\uXXXX``; letters, marks, signs and blanks stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(char) if unicodedata.category(char) in _INVISIBLE_CATEGORIES else char for char in text)
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def words(text: str, limit: int = MAX_WORDS) -> str:
+    """One part of a refusal or one name in a review: :func:`visible`, and of at most ``limit`` characters."""
+    if len(text) <= limit:
+        shown = visible(text)
+        if len(shown) <= limit:
+            return shown
+    kept = limit - _MARK
+    return f"{visible(text[:kept])[:kept]}… ({len(text):,} characters)"
+
+
+def visible_json(text: str) -> str:
+    """A JSON document that says the same and holds nothing active or invisible: such characters become escapes.
+
+    JSON itself escapes only what stands before the blank; U+007F to U+009F and the bidirectional overrides are text
+    to it, and control sequences to a terminal.
+    """
+    return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_json_escaped, text)
+
+
+def _json_escaped(match: re.Match[str]) -> str:
+    char = match.group()
+    if unicodedata.category(char) not in _INVISIBLE_CATEGORIES:
+        return char
+    code = ord(char)
+    if code <= 0xFFFF:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
