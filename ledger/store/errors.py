@@ -202,6 +202,10 @@ class UnsafeServerError(StoreError):
     """The server would lose committed events at a crash (``fsync``, ``full_page_writes``, ``synchronous_commit``)."""
 
 
+class ExchangedSessionError(StoreError):
+    """What a session prepared is gone: a pooler in transaction mode gives each transaction another one (FF32)."""
+
+
 class UnexpectedDatabaseError(StoreError):
     """The database refused with a state that this program does not know."""
 

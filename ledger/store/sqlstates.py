@@ -91,6 +91,12 @@ OWN_STATES: Mapping[str, Meaning] = {
     ),
 }
 
+_EXCHANGED = Meaning(
+    errors.ExchangedSessionError,
+    "a session of one's own, in which a prepared statement stays",
+    "let the DSN lead to PostgreSQL itself, or to a pooler in session mode",
+)
+
 STANDARD_STATES: Mapping[str, Meaning] = {
     "22P02": Meaning(errors.BodyRefusedError, "a JSON object", _DEFECT),
     "22P05": Meaning(errors.BodyRefusedError, "text without U+0000", "escape the text before it is recorded"),
@@ -104,6 +110,7 @@ STANDARD_STATES: Mapping[str, Meaning] = {
     ),
     "25P03": Meaning(errors.LedgerUnavailableError, "a transaction that may go on", _ASK_AGAIN),
     "25P04": Meaning(errors.LedgerUnavailableError, "a transaction that may go on", _ASK_AGAIN),
+    "26000": _EXCHANGED,
     "28000": Meaning(errors.LedgerPermissionError, "a role that may connect", "check the DSN and the role's password"),
     "28P01": Meaning(errors.LedgerPermissionError, "the role's password", "check the DSN and the role's password"),
     "3D000": Meaning(errors.LedgerUnavailableError, "a database that exists", "create it, or correct the DSN"),
@@ -116,6 +123,7 @@ STANDARD_STATES: Mapping[str, Meaning] = {
         "grant ledger_writer and ledger_projector to the login role of APPLY_LEDGER_DSN",
     ),
     "42883": Meaning(errors.NotMigratedError, "this program's database functions", "run 'apply-ledger migrate'"),
+    "42P05": _EXCHANGED,
     "42P01": Meaning(errors.NotMigratedError, "this program's tables", "run 'apply-ledger migrate'"),
     "53100": Meaning(errors.LedgerUnavailableError, "room on the server's disk", "free disk space, then go on"),
     "53300": Meaning(errors.LedgerUnavailableError, "a free connection slot", _ASK_AGAIN),

@@ -227,8 +227,8 @@ async def test_g04_outcome_and_next_mark_travel_in_one_commit_or_not_at_all(
     assert row is not None
     assert row.in_flight == InFlight(RUN, 1, 1)
     assert row.head_position == 2
-    await writer.append(lease, [applied(lease, 1)], in_flight="keep")
-    await writer.append(lease, [run_stopped(lease)], in_flight=None)
+    await writer.append(lease, [applied(lease, 1)], in_flight=None)
+    await writer.append(lease, [run_stopped(lease)], in_flight="keep")
     row = await ledger.binding(BINDING)
     assert row is not None
     assert row.in_flight is None

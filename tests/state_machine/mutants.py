@@ -1,0 +1,149 @@
+"""Whether the state machine notices a fault: databases whose SQL lacks one line each, and what noticed it.
+
+    python -m tests.state_machine.mutants
+
+For each line two columns: what the tables alone gave away (the guarantees, without knowing what the answers should have
+been), and what the answers gave away. The exit code is 1 where neither noticed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from ledger.store.migrate import migrate, set_role_passwords
+from ledger.store.sql_files import sql_folder
+from tests.state_machine import profiles
+from tests.state_machine.database import Database
+from tests.state_machine.machine import LedgerMachine, machine_on
+from tests.support.postgres import PASSWORD, ROLES, PostgresServer, run_apart
+
+_SAID = re.compile(r"^(G\d+|answer|model|one binding): .*", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is taken out, and what stands there instead, wherever it stands in the migrations."""
+
+    what: str
+    line: str
+    instead: str
+
+
+_FENCE = "perform ledger.lock_as_writer(p_binding_id, p_owner, p_epoch);\n    "
+_RELEASE = "update ledger.binding b\n    set lease_owner = null"
+_RENEW = "update ledger.binding b set lease_expires_at"
+_SETTLES = "greatest(b.quiet_until, v_now + make_interval(secs => p_settle)) end"
+_MARK_REPEATED = "perform ledger.check_repeated_mark(v_binding, p_mark, p_mark_run, p_mark_ordinal, p_mark_attempt);"
+_CHAINED_TIME = "pg_catalog.int8send((extract(epoch from p_recorded_at) * 1000000)::bigint)"
+_HEAD = "head_position = append_marked.last_position"
+_OTHER_PLAN = "v_first.plan_checksum <> decode(v_commit ->> 'plan_checksum', 'hex')"
+_OTHER_POLICY = "v_is_open and p_first.body::jsonb -> 'policy' <> p_commit -> 'policy'"
+_FIRST_COMMIT = "i.binding_id = p_binding_id and i.kind = 'commit' and i.run_id = v_run_id"
+_BESIDE = "is not distinct from (n.run_id, n.operation_id, n.ordinal, n.attempt)"
+_CLOSES = "perform ledger.close_order_locked(p_binding_id, p_close_orders[i], p_close_states[i]);"
+
+FAULTS = (
+    Fault("epoch compare", "v_binding.writer_epoch is distinct from p_epoch or", ""),
+    Fault("owner compare", "or v_binding.lease_owner is distinct from p_owner", ""),
+    Fault("the whole fence", "if v_binding.writer_epoch is distinct from p_epoch or v_b", "if false and v_b"),
+    Fault("claim: live lease", "if not v_is_repeat and v_binding.lease_expires_at > v_now", "if false"),
+    Fault("claim: compares the epoch", "if not v_is_repeat and v_binding.writer_epoch <> p_expected_epoch", "if false"),
+    Fault("claim: raises the epoch", "set writer_epoch = claim_v1.epoch, lease_owner", "set lease_owner"),
+    Fault("claim: knows its repeat", "v_is_repeat := v_binding.writer_epoch = epoch", "v_is_repeat := false"),
+    Fault("claim: settles", _SETTLES, "b.quiet_until end"),
+    Fault("renew: compares", _FENCE + _RENEW, _RENEW),
+    Fault("release: compares", _FENCE + _RELEASE, _RELEASE),
+    Fault(
+        "release: twice is once", "if v_binding.writer_epoch = p_epoch and v_binding.lease_owner is null", "if false"
+    ),
+    Fault("close_order: compares", _FENCE + "perform ledger.close_order_locked", "perform ledger.close_order_locked"),
+    Fault("repeat: known ids", "if v_next = p_event_ids[i] then", "if false then"),
+    Fault("repeat: content", "if v_same <> cardinality(p_event_ids)", "if false"),
+    Fault("repeat: fields beside the body", _BESIDE, "is not null"),
+    Fault("repeat: company", "or p_event_ids <> array(", "or p_event_ids <> all (select p_event_ids union select "),
+    Fault("repeat: mark", _MARK_REPEATED, "null;"),
+    Fault("one outcome for an attempt", "create unique index event_one_outcome", "create index event_one_outcome"),
+    Fault("one success for an operation", "create unique index event_one_success", "create index event_one_success"),
+    Fault("quiet period", "if p_mark = 'set' and p_binding.quiet_until > clock_timestamp()", "if false"),
+    Fault("unknown: settles", "case when p_settle is null then b.quiet_until", "case when true then b.quiet_until"),
+    Fault("a doubt is told", "if p_told <> (p_mark <> 'keep'", "if false and (p_mark <> 'keep'"),
+    Fault("the attempt is marked", "when 'set' then p_mark_attempt end", "when 'set' then 1 end"),
+    Fault("chain: a field", _CHAINED_TIME, "pg_catalog.int8send(0)"),
+    Fault("chain: the one before", "'\\x01'::bytea || p_prev_hash", "'\\x01'::bytea || ''::bytea"),
+    Fault("the head's hash", _HEAD + ", head_hash = append_marked.head_hash", _HEAD),
+    Fault("commit: another plan", "elsif " + _OTHER_PLAN, "elsif false"),
+    Fault("commit: another policy", "if " + _OTHER_POLICY, "if false"),
+    Fault("commit: another artifact", "or p_first.artifact_digest <> p_artifact_digest", ""),
+    Fault("commit: the first one", f"where {_FIRST_COMMIT};\n    first :=", "where false;\n    first :="),
+    Fault("resume: an open run", "if p_kind = 'resume' and v_is_open then", "if false then"),
+    Fault("stop: an ended run", "or (p_kind = 'stop' and not v_is_open)", ""),
+    Fault("stop: overtaken by a resume", "where p_kind = 'resume' and i.binding_id", "where false and i.binding_id"),
+    Fault("order: changes once", "if v_state is distinct from 'open' or p_state", "if p_state"),
+    Fault("order: ends with its run", _CLOSES, "null;"),
+)
+
+
+def main() -> int:
+    """Print the table; 1 where a fault went unnoticed."""
+    profiles.register()
+    wanted = sys.argv[1:]
+    server = PostgresServer.start("18")
+    survived = 0
+    for fault in FAULTS:
+        if wanted and not any(word in fault.what for word in wanted):
+            continue
+        seen = [_noticed(server, fault, judge_answers) for judge_answers in (False, True)]
+        survived += seen == [None, None]
+        sys.stdout.write(f"{fault.what:32} | {seen[0] or '-':60.60} | {seen[1] or 'SURVIVED':60.60}\n")
+        sys.stdout.flush()
+    server.stop()
+    return 1 if survived else 0
+
+
+def _noticed(server: PostgresServer, fault: Fault, judge_answers: bool) -> str | None:
+    name = server.create_database()
+    with tempfile.TemporaryDirectory(prefix="apply-ledger-faults-") as folder:
+        run_apart(_migrated(server.dsn(name), _without(fault, Path(folder) / "sql")))
+    dsns = {"admin": server.dsn(name), "writer": server.dsn(name, user="ledger_writer")}
+    with Database.opened(dsns) as database:
+        said = _first_complaint(machine_on(database, judge_answers=judge_answers))
+    server.drop_database(name)
+    return said
+
+
+def _first_complaint(machine: type[LedgerMachine]) -> str | None:
+    try:
+        run_state_machine_as_test(machine, settings=settings.get_profile("state-mutants"))
+    except BaseException as error:  # noqa: BLE001 - whatever ended the machine noticed the fault
+        text = _SAID.search(str(error))
+        return text.group(0) if text else f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return None
+
+
+def _without(fault: Fault, folder: Path) -> Path:
+    shutil.copytree(sql_folder(), folder, ignore=shutil.ignore_patterns("queries"))
+    found = 0
+    for path in folder.glob("*.sql"):
+        text = path.read_text(encoding="utf-8")
+        found += text.count(fault.line)
+        path.write_text(text.replace(fault.line, fault.instead), encoding="utf-8")
+    if not found:
+        raise SystemExit(f"the line of {fault.what!r} is in no migration")
+    return folder
+
+
+async def _migrated(dsn: str, folder: Path) -> None:
+    await migrate(dsn, folder=folder)
+    await set_role_passwords(dsn, dict.fromkeys(ROLES.values(), PASSWORD))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
