@@ -41,6 +41,7 @@ from ledger.commit import Policy
 from ledger.destination import PeerResolver, PlannedWriteDestination
 from ledger.events import MAX_EVENTS_PER_APPEND, NewEvent, RunStopped
 from ledger.plan.model import PlannedOperation
+from ledger.plan.stored_operations import identifiers_of
 from ledger.store.errors import QuietPeriodError, StoreError
 from ledger.store.records import InFlight
 
@@ -125,9 +126,10 @@ class RunApplication:
 
     async def _loop(self) -> Ending:
         peers = self._destination.new_peer_resolver()
-        for ordinal, operation in enumerate(self._operations):
-            if self._history.has_success(operation.operation_id):
+        for ordinal, name in enumerate(identifiers_of(self._operations)):
+            if self._history.has_success(name):
                 continue
+            operation = self._operations[ordinal]
             if operation.action == "delete":
                 await self._skip(operation, ordinal)
                 continue
@@ -282,13 +284,16 @@ class RunApplication:
 
     async def _complete(self) -> Ending:
         """The end of a run in which every operation has a success: proven from the records, then said (P114, P147)."""
-        recorded = [*self._history.applied, *self._history.skipped]
-        recorded += [event.operation_id for event in self._recorder.pending if event.operation_id is not None]
-        planned = [operation.operation_id for operation in self._operations]
-        if sorted(recorded) != sorted(planned):
+        pending = {event.operation_id for event in self._recorder.pending if event.operation_id is not None}
+        recorded = len(self._history.applied) + len(self._history.skipped) + len(pending)
+        missing = sum(
+            not self._history.has_success(name) and name not in pending for name in identifiers_of(self._operations)
+        )
+        planned = len(self._operations)
+        if missing or recorded != planned:
             raise KnowabilityError(
-                f"run {self._history.run_id}: {len(planned)} operations planned, {len(recorded)} recorded as done, and "
-                f"the two sets differ by {len(set(planned) ^ set(recorded))}"
+                f"run {self._history.run_id}: {planned} operations planned, {recorded} recorded as done, and "
+                f"the two sets differ by {missing + recorded - (planned - missing)}"
             )
         await self._pause.reached(PausePoint.BEFORE_TERMINAL)
         await self._finish(self._recorder.ended_event("run.applied"))

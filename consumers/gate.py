@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -46,6 +45,8 @@ from ledger.plan.reader import (
     require_applicable,
     require_plan_directory,
 )
+from ledger.plan.repeats import number_array, repeated
+from ledger.plan.stored_operations import identifiers_of
 from ledger.plan.verify import verify_plan
 from ledger.schema import DestinationSchema
 
@@ -256,13 +257,13 @@ class Gate:
     async def _check_overlaps(
         self, artifact: PlanArtifact, schema: DestinationSchema
     ) -> tuple[list[Finding], tuple[Overlap, ...]]:
-        left = [o for o in artifact.operations if not self.history.has_success(o.operation_id)]
         overlaps = await find_overlaps(
             self.ledger,
             self.binding_id,
             source=self.commit.source,
             after_position=self.commit.ledger_position or 0,
-            operations=left,
+            operations=artifact.operations,
+            is_done=self.history.has_success,
         )
         refusals = overlap_refusals(overlaps, schema, refuse_all=self.policy.on_overlap == "refuse")
         return _findings_of(refusals), tuple(found.overlap for found in overlaps)
@@ -270,8 +271,9 @@ class Gate:
 
 def _countability(artifact: PlanArtifact) -> list[ApplyLedgerError]:
     """At the end, applied and skipped must equal the plan's identifiers; that needs each of them once (P147)."""
-    counted = Counter(operation.operation_id for operation in artifact.operations)
-    twice = sorted(name for name, times in counted.items() if times > 1)
+    numbers = number_array()
+    numbers.extend(int(name[3:], 16) for name in identifiers_of(artifact.operations))
+    twice = sorted(f"op_{number:016x}" for number in repeated(numbers))
     if not twice and len(artifact.operations) == artifact.manifest.operations_count:
         return []
     return [

@@ -7,18 +7,26 @@ wrote after the ledger position at which this plan's destination was read.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from consumers.errors import OverlappingCreateError, OverlapRefusedError
 from consumers.ports import LedgerPort
 from ledger.errors import ApplyLedgerError
 from ledger.events import Overlap
-from ledger.plan.canonical import object_key, same_bytes
+from ledger.plan.canonical import same_bytes
 from ledger.plan.model import PlannedOperation
+from ledger.plan.stored_operations import identifiers_of, object_keys_of
 from ledger.schema import DestinationSchema
 from ledger.store.records import ForeignWrite
+
+_ASKED_AT_ONCE = 5000
+
+
+def _nothing(_: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +39,40 @@ class ForeignOverlap:
 
 
 async def find_overlaps(
-    ledger: LedgerPort, binding_id: int, *, source: str, after_position: int, operations: Sequence[PlannedOperation]
+    ledger: LedgerPort,
+    binding_id: int,
+    *,
+    source: str,
+    after_position: int,
+    operations: Sequence[PlannedOperation],
+    is_done: Callable[[str], bool] = _nothing,
 ) -> list[ForeignOverlap]:
     """Every write of another source to an object that ``operations`` will write, in the order of the ledger.
+
+    Asked for some thousand objects at a time, so that nothing but the overlaps is held.
 
     Args:
         ledger: where outcomes and plans are.
         binding_id: the destination.
         source: the source of this plan; its own writes are no overlap.
         after_position: writes up to this position were seen when the plan was made.
-        operations: those that are still to be done; recorded deletes overwrite nothing and are passed over.
+        operations: the plan's; recorded deletes overwrite nothing and are passed over.
+        is_done: whether the operation with an identifier needs no further attempt; such ones are passed over too.
     """
-    written = {object_key(o.kind, o.identity): o for o in operations if o.action != "delete"}
-    if not written:
-        return []
-    writes = await ledger.foreign_writes(
-        binding_id, source=source, after_position=after_position, object_keys=list(written)
-    )
-    return [_overlap(written[write.object_key], write) for write in writes]
+    found: list[ForeignOverlap] = []
+    keyed = enumerate(zip(identifiers_of(operations), object_keys_of(operations), strict=True))
+    left = ((key, place) for place, (identifier, key) in keyed if not is_done(identifier))
+    while some := list(islice(left, _ASKED_AT_ONCE)):
+        places: dict[bytes, list[int]] = {}
+        for key, place in some:
+            places.setdefault(key, []).append(place)
+        writes = await ledger.foreign_writes(
+            binding_id, source=source, after_position=after_position, object_keys=list(places)
+        )
+        for write in writes:
+            ours = (operations[place] for place in places[write.object_key])
+            found += [_overlap(operation, write) for operation in ours if operation.action != "delete"]
+    return sorted(found, key=lambda one: one.overlap.position)
 
 
 def _overlap(operation: PlannedOperation, write: ForeignWrite) -> ForeignOverlap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -35,9 +35,9 @@ class LedgerPort(Protocol):
         *,
         checksum: str,
         body: bytes,
-        lines: Sequence[bytes],
-        object_keys: Sequence[bytes],
-        coverage: Sequence[bytes] | None,
+        lines: Collection[bytes],
+        object_keys: Collection[bytes],
+        coverage: Collection[bytes] | None,
     ) -> None: ...
 
     async def store_artifact(  # noqa: D102

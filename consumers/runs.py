@@ -37,8 +37,8 @@ from ledger.destination import DestinationOpener, OpenDestination
 from ledger.errors import ApplyLedgerError, ConfigurationError, Finding
 from ledger.events import PlanRefused, RunResumed, RunStarted
 from ledger.exit_codes import ExitCode
-from ledger.plan.canonical import object_key
 from ledger.plan.checksum import checksummed_body
+from ledger.plan.stored_operations import identifiers_of, object_keys_of
 from ledger.store.errors import StoreError
 from ledger.store.records import Order
 
@@ -236,14 +236,13 @@ class _OneRun:
     async def _store_plan(self, admitted: AdmittedPlan) -> None:
         """The plan stands in the ledger before the run starts, so that an auditor needs nothing but the database."""
         artifact = admitted.artifact
-        coverage = artifact.raw.coverage_bytes
         checksum = artifact.manifest.plan_checksum
         await self._worker.ledger.store_plan(
             checksum=checksum,
             body=checksummed_body(artifact.manifest_document),
             lines=artifact.lines,
-            object_keys=[object_key(operation.kind, operation.identity) for operation in artifact.operations],
-            coverage=None if coverage is None else [line + b"\n" for line in coverage.split(b"\n")[:-1]],
+            object_keys=object_keys_of(artifact.operations),
+            coverage=artifact.raw.coverage_lines,
         )
         await self._worker.ledger.store_artifact(
             binding_id=self._worker.keeper.lease.binding_id,
@@ -277,7 +276,7 @@ class _OneRun:
 
     def _resumed(self, admitted: AdmittedPlan, policy: Policy) -> RunResumed:
         operations = admitted.artifact.operations
-        left = (i for i, operation in enumerate(operations) if not self._history.has_success(operation.operation_id))
+        left = (i for i, name in enumerate(identifiers_of(operations)) if not self._history.has_success(name))
         by, reason = BY_WRITER, "take-over after the writer's end"
         # An order that came after the run's end asks for this resumption; an older one was being carried out then.
         if self._order.kind == "resume" and self._order.position >= self._history.ended_at:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -37,6 +37,8 @@ Origin = Literal["create", "update", "unchanged", "destination"]
 MAX_NAMED = 20
 """Objects that one refusal names; the number of the others is said."""
 
+_NUMBER_BITS = 2**64 - 1
+_REMEMBERED_PEERS = 50_000
 _NULL_COUNTS = " (null, which the destination stores and compares like any value)"
 _ORIGIN_TEXT: Mapping[Origin, str] = {
     "create": "created by this plan",
@@ -108,10 +110,8 @@ class CollisionIndex:
         if known is None:
             return
         entry = _Entry(kind, identity, origin)
-        for rule in self._rules_of(known):
-            key = self._key(known, rule, attributes, peers, origin)
-            if key is not None:
-                rule.objects.setdefault(key, []).append(entry)
+        for rule, key in self._keys(known, attributes, peers, origin):
+            rule.objects.setdefault(key, []).append(entry)
         for text in {_folded(identity), _read_as(known, attributes, peers)} - {""}:
             self._alike[kind, text].append(entry)
 
@@ -120,16 +120,19 @@ class CollisionIndex:
 
         A recorded delete is not executed: its object stays at the destination, known by its identity alone.
         """
-        if operation.action == "delete":
-            peers = {name: value for name, value in operation.identity.items() if is_reference(value)}
-            self.add(operation.kind, operation.identity, operation.identity, peers, "destination")
-            return
-        references = (reference for reference in operation.relationships or () if reference.cardinality == "one")
-        held: dict[str, Mapping[str, Any] | None] = {
-            reference.field: {"identity": reference.peers[0], "peer_kind": reference.peer_kind}
-            for reference in references
-        }
-        self.add(operation.kind, operation.identity, operation.payload or {}, held, operation.action)
+        self.add(operation.kind, operation.identity, *_final_state(operation))
+
+    def key_numbers(self, operation: PlannedOperation) -> list[int]:
+        """One number below 2**64 for each key that the operation's object has; the object is not added.
+
+        Equal keys of one rule have equal numbers. Unequal ones have unequal numbers almost always; only within one
+        process, because numbers are drawn anew for each.
+        """
+        known = self._schema.node(operation.kind)
+        if known is None:
+            return []
+        keys = self._keys(known, *_final_state(operation))
+        return [hash((rule.scope, rule.name, key)) & _NUMBER_BITS for rule, key in keys]
 
     def collisions(self) -> list[DestinationIdentityCollisionError]:
         """One refusal for each set of objects that the destination would take for one and that holds a create.
@@ -161,6 +164,19 @@ class CollisionIndex:
                 named = self._named([distinct[key] for key in sorted(distinct)])
                 warnings.add(f"these objects of {kind} read alike and stay {len(distinct)} objects: {named}")
         return sorted(warnings)
+
+    def _keys(
+        self,
+        kind: Kind,
+        attributes: Mapping[str, Any],
+        peers: Mapping[str, Mapping[str, Any] | None],
+        origin: Origin,
+    ) -> Iterator[tuple[_Rule, bytes]]:
+        """The rules that an object of a kind is told apart by, each with the object's key."""
+        for rule in self._rules_of(kind):
+            key = self._key(kind, rule, attributes, peers, origin)
+            if key is not None:
+                yield rule, key
 
     def _rules_of(self, kind: Kind) -> tuple[_Rule, ...]:
         known = self._rules_by_kind.get(kind.kind)
@@ -207,6 +223,8 @@ class CollisionIndex:
         given = canonical_json_bytes([peer["peer_kind"], peer["identity"]])
         part = self._peers.get(given)
         if part is None:
+            if len(self._peers) >= _REMEMBERED_PEERS:
+                self._peers.clear()
             identity = normalise_peer_identity(self._schema, peer["peer_kind"], peer["identity"])
             part = self._peers[given] = canonical_json_bytes([peer["peer_kind"], identity])
         return part
@@ -237,6 +255,21 @@ class CollisionIndex:
         ]
         more = f" and {len(entries) - MAX_NAMED:,} more" if len(entries) > MAX_NAMED else ""
         return " and ".join(named) + more
+
+
+def _final_state(
+    operation: PlannedOperation,
+) -> tuple[Mapping[str, Any], Mapping[str, Mapping[str, Any] | None], Origin]:
+    """Attributes, cardinality-one peers and origin of what an operation leaves behind, as far as it says."""
+    if operation.action == "delete":
+        known = {name: value for name, value in operation.identity.items() if is_reference(value)}
+        return operation.identity, known, "destination"
+    peers = {
+        reference.field: {"identity": reference.peers[0], "peer_kind": reference.peer_kind}
+        for reference in operation.relationships or ()
+        if reference.cardinality == "one"
+    }
+    return operation.payload or {}, peers, operation.action
 
 
 def _constraint_rule(kind: Kind, parts: tuple[KeyPath, ...]) -> _Rule:

@@ -7,33 +7,59 @@ functions, so that the three never disagree (P63).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from typing import Final
 
 from ledger.errors import ApplyLedgerError, Finding
-from ledger.plan.collision import CollisionIndex
+from ledger.plan.collision_search import CollisionSearch
+from ledger.plan.errors import FurtherFaultsError
 from ledger.plan.keying import check_key_coverage, check_key_values, prove_create_key
 from ledger.plan.model import PlannedOperation
 from ledger.plan.values import check_operation_values, require_known_kind
 from ledger.schema import DestinationSchema, Kind
 
+MAX_FINDINGS: Final = 10_000
+"""Faults of one plan that are named one by one; how many there are besides is said."""
+
 
 def operation_findings(
-    operations: Iterable[PlannedOperation], schema: DestinationSchema, *, planning: bool = False
+    operations: Collection[PlannedOperation], schema: DestinationSchema, *, planning: bool = False
 ) -> list[Finding]:
-    """Everything that is wrong with these operations, in their order, collisions last; empty = may be applied.
+    """What is wrong with these operations, in their order, collisions last; empty = may be applied.
+
+    Of each of the two at most :data:`MAX_FINDINGS` are named; then the last finding says how many more there are.
 
     Args:
-        operations: all operations of one plan; read once.
+        operations: all operations of one plan; gone through once more where objects may collide.
         schema: the destination's schema now.
         planning: True when the plan is being made, see :func:`operation_faults`.
     """
-    index = CollisionIndex(schema)
-    faults: list[ApplyLedgerError] = []
+    search = CollisionSearch(schema)
+    findings: list[Finding] = []
+    more = 0
     for operation in operations:
-        faults += operation_faults(operation, schema, planning=planning)
-        index.add_operation(operation)
-    faults += index.collisions()
-    return [finding for fault in faults for finding in fault.findings]
+        for fault in operation_faults(operation, schema, planning=planning):
+            if len(findings) < MAX_FINDINGS:
+                findings += fault.findings
+            else:
+                more += 1
+        search.look_at(operation)
+    collisions, colliding = search.refusals(operations)
+    findings += [finding for refusal in collisions for finding in refusal.findings]
+    return findings + _further(more, colliding)
+
+
+def _further(faults: int, colliding: int) -> list[Finding]:
+    if not faults and not colliding:
+        return []
+    refusal = FurtherFaultsError(
+        checked="all operations of the plan",
+        expected="no fault in any of them",
+        found=f"besides those that are named, {faults:,} faults of single operations, and {colliding:,} operations "
+        "that share a key with another one",
+        next_action="correct what is named first: so many faults have few causes; then make a new plan",
+    )
+    return list(refusal.findings)
 
 
 def operation_faults(

@@ -14,7 +14,7 @@ import io
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Final
 
@@ -124,12 +124,33 @@ class PrivateCopy:
         reader.seek(start)
         return reader
 
+    def lines(self) -> CopiedLines:
+        """The lines with their newlines, read as they are asked for."""
+        return CopiedLines(self)
+
     def digest(self, before: bytes) -> str:
         """Lower-case sha256 over ``before`` and then the whole content."""
         digest = hashlib.sha256(before)
         for chunk in self.chunks():
             digest.update(chunk)
         return digest.hexdigest()
+
+
+class CopiedLines(Collection[bytes]):
+    """The lines of a copy, cut at the line feed alone. Made for lines that were checked: each is held whole."""
+
+    def __init__(self, copy: PrivateCopy) -> None:
+        self._copy = copy
+
+    def __len__(self) -> int:
+        return self._copy.line_count
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._copy.open_at() as reader:
+            yield from reader
+
+    def __contains__(self, line: object) -> bool:
+        return any(line == one for one in self)
 
 
 class _Window(io.RawIOBase):

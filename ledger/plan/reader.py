@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,11 @@ class RawPlanArtifact:
     def operations_bytes(self) -> bytes:
         """All bytes of the operations at once; of a large plan that is a lot of memory."""
         return self.operations.read()
+
+    @property
+    def coverage_lines(self) -> Collection[bytes] | None:
+        """The lines of the coverage with their newlines, read as they are asked for; None where there is none."""
+        return None if self.coverage is None else self.coverage.lines()
 
     @property
     def coverage_bytes(self) -> bytes | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from ledger.store.errors import InvalidCallError, PlanNotStoredError
@@ -25,11 +27,13 @@ class PlanQueries:
         *,
         checksum: str,
         body: bytes,
-        lines: Sequence[bytes],
-        object_keys: Sequence[bytes],
-        coverage: Sequence[bytes] | None,
+        lines: Collection[bytes],
+        object_keys: Collection[bytes],
+        coverage: Collection[bytes] | None,
     ) -> None:
         """Store a plan whole, in one transaction; a plan that is there is compared, not written again.
+
+        Lines are asked for as they are sent, some thousand at a time, and again where the call has to be repeated.
 
         Args:
             checksum: the plan checksum, 64 hexadecimal digits; the database computes it again.
@@ -49,7 +53,7 @@ class PlanQueries:
                 found=str(len(object_keys)),
                 next_action="compute a key for each operation",
             )
-        digest = None if coverage is None else hashlib.sha256(b"".join(coverage)).digest()
+        digest = None if coverage is None else await asyncio.to_thread(_digest, coverage)
         count = None if coverage is None else len(coverage)
         head = (bytes.fromhex(checksum), body.decode(), len(lines), count, digest)
 
@@ -145,23 +149,42 @@ class PlanQueries:
             ordinal += len(rows)
 
 
+def _digest(lines: Iterable[bytes]) -> bytes:
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line)
+    return digest.digest()
+
+
 async def _add_lines(
-    connection: Any, checksum: bytes, lines: Sequence[bytes], keys: Sequence[bytes], coverage: Sequence[bytes]
+    connection: Any, checksum: bytes, lines: Iterable[bytes], keys: Iterable[bytes], coverage: Iterable[bytes]
 ) -> None:
-    for first, chunk in _chunks(lines):
-        texts = [line.decode() for line in chunk]
-        await connection.execute(query("add_plan_lines"), checksum, first, texts, keys[first : first + len(chunk)])
-    for first, chunk in _chunks(coverage):
-        await connection.execute(query("add_plan_coverage"), checksum, first, [line.decode() for line in chunk])
+    left = iter(keys)
+    async for first, texts in _chunks(lines):
+        some = await asyncio.to_thread(list, islice(left, len(texts)))
+        await connection.execute(query("add_plan_lines"), checksum, first, texts, some)
+    async for first, texts in _chunks(coverage):
+        await connection.execute(query("add_plan_coverage"), checksum, first, texts)
 
 
-def _chunks(lines: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
+async def _chunks(lines: Iterable[bytes]) -> AsyncIterator[tuple[int, list[str]]]:
+    """Runs of lines, made in a thread so that a lease can be renewed meanwhile, each with the place of its first."""
+    runs = _runs(lines)
+    first = 0
+    while texts := await asyncio.to_thread(next, runs, None):
+        yield first, texts
+        first += len(texts)
+
+
+def _runs(lines: Iterable[bytes]) -> Iterator[list[str]]:
     """Runs of lines that are bounded in number and, but for a single huge line, in bytes."""
-    first = size = 0
-    for index, line in enumerate(lines):
-        if index > first and (index - first >= _CHUNK_LINES or size + len(line) > _CHUNK_BYTES):
-            yield first, lines[first:index]
-            first, size = index, 0
+    texts: list[str] = []
+    size = 0
+    for line in lines:
+        if texts and (len(texts) >= _CHUNK_LINES or size + len(line) > _CHUNK_BYTES):
+            yield texts
+            texts, size = [], 0
+        texts.append(line.decode())
         size += len(line)
-    if first < len(lines):
-        yield first, lines[first:]
+    if texts:
+        yield texts

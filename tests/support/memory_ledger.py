@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -184,9 +184,9 @@ class MemoryLedger:
         *,
         checksum: str,
         body: bytes,
-        lines: Sequence[bytes],
-        object_keys: Sequence[bytes],
-        coverage: Sequence[bytes] | None,
+        lines: Collection[bytes],
+        object_keys: Collection[bytes],
+        coverage: Collection[bytes] | None,
     ) -> None:
         self.plans[checksum] = list(lines)
         self.coverage[checksum] = None if coverage is None else list(coverage)

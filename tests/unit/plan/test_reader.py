@@ -364,7 +364,7 @@ def test_lines_are_encoded_once_in_blocks_and_only_doubtful_ones_are_validated(
     (run_dir / OPERATIONS_FILE).write_bytes(b"".join([*lines[:300], b"{}\n", *lines[301:]]))
     with pytest.raises(TornPlanArtifactError):
         load_plan_artifact(run_dir)
-    assert calls["validated"] == 256, "the block of the fault, and no other"
+    assert calls["validated"] == 32, "the block of the fault, and no other"
 
 
 def test_reading_leaves_the_collector_of_cycles_as_it_was(tmp_path: Path) -> None:
