@@ -4,20 +4,24 @@ gate and writer, and a ledger in memory."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, declared, open_reader
+from consumers.infrahub.peers import InfrahubPeerResolver
 from consumers.infrahub.sandbox import JournalEntry, RunningSandbox
+from consumers.infrahub.write_surface import InfrahubWriteSurface
 from consumers.runs import RunOutcome
 from consumers.settings import WriterSettings
 from consumers.writer import BindingWriter
 from ledger.binding import DestinationBinding
-from ledger.commit import Policy
+from ledger.commit import PlanCommit, Policy, commit_id
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
+from ledger.plan.checksum import artifact_digest
 from ledger.plan.model import PlannedOperation
 from ledger.plan.reader import load_plan_artifact
 from producers.config import LoadedConfiguration
@@ -25,6 +29,8 @@ from producers.planning import PlannedRun, PlanOptions, make_plan
 from tests.support.committed_plans import commit_of, in_order, save
 from tests.support.memory_ledger import MemoryLedger
 from tests.support.planning import CLOCK, small
+from tests.support.plans import manifest_document
+from tests.support.scripted_infrahub import RUN_ID, Guard
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -118,6 +124,34 @@ class WholePath:
         self.ledger.commit(commit_of(self.root, run_dir, binding=self.binding, policy=policy, **(facts | commit)))
         return await self.writer().drain(manifest.run_id, by="ada")
 
+    async def apply_lines(self, lines: bytes, manifest: bytes | None = None) -> RunOutcome:
+        """A plan of exactly these bytes, committed as if a program of ours had written it."""
+        self.runs += 1
+        run_id = f"20260726T1804-{self.runs:08x}"
+        plan = self.root / "forged" / run_id / "plan"
+        plan.mkdir(parents=True)
+        facts = {"run_id": run_id, "destination_binding": self.binding.model_dump(), "source": "forged"}
+        document = manifest_document(lines, **facts)
+        written = json.dumps(document).encode() if manifest is None else manifest
+        (plan / "manifest.json").write_bytes(written)
+        (plan / "operations.jsonl").write_bytes(lines)
+        commit = PlanCommit(
+            commit_id=commit_id(run_id, document["plan_checksum"]),
+            run_id=run_id,
+            binding=self.binding.normalised(),
+            plan_checksum=document["plan_checksum"],
+            artifact_digest=artifact_digest(written, lines),
+            format_version=3,
+            operations_count=document["operations_count"],
+            config_version=document["config_version"],
+            source="forged",
+            artifact=f"forged/{run_id}",
+            actor="mallory",
+            committed_at="2026-11-29T18:05:00.000000+00:00",
+        )
+        self.ledger.commit(commit)
+        return await self.writer().drain(run_id, by="ada")
+
     def writer(self) -> BindingWriter:
         """A new process."""
         settings = WriterSettings(
@@ -132,6 +166,24 @@ class WholePath:
         )
         opener = InfrahubOpener(declared(self.settings()))
         return BindingWriter("memory", self.binding, opener, settings, connect=self.ledger, clock=self.ledger.clock)
+
+    async def write_alone(self, operation: PlannedOperation) -> str:
+        """One operation at the write surface, which no gate has seen."""
+        async with self._surface() as surface:
+            return await surface.apply_planned_operation(operation=operation, peers=surface.new_peer_resolver())
+
+    @asynccontextmanager
+    async def resolver(self) -> AsyncIterator[InfrahubPeerResolver]:
+        """The look-up of peers in one apply that has written nothing yet."""
+        async with self._surface() as surface:
+            yield surface.new_peer_resolver()
+
+    @asynccontextmanager
+    async def _surface(self) -> AsyncIterator[InfrahubWriteSurface]:
+        opener = InfrahubOpener(declared(self.settings()))
+        async with opener(self.binding, run_id=RUN_ID, guard=Guard()) as opened:
+            assert isinstance(opened.writes, InfrahubWriteSurface)
+            yield opened.writes
 
     async def converge(self, rows: Rows, mapping: Sequence[Mapping[str, Any]]) -> list[PlannedOperation]:
         """Plan, apply, plan again: the second plan must be empty. Returns the first plan's operations."""
