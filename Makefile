@@ -35,6 +35,7 @@ demo: $(BIN)/.installed ## plan, commit, apply and verify real inventories (abou
 test: $(BIN)/.installed ## lint, types, import rules and every test
 	@rm -rf $(STATE) && mkdir -p $(STATE)
 	@bash tests/support/require_postgresql_15.sh
+	@bash tests/support/require_kafka.sh
 	@$(MAKE) --no-print-directory lint
 	@$(CLEAN) $(BIN)/python -m pytest $(PYTEST_ARGS)
 

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from ledger.binding import DestinationBinding
 from ledger.commit import MAX_ACTOR_BYTES, MAX_REASON_BYTES, PlanCommit, commit_id
-from ledger.errors import ApplyLedgerError
+from ledger.errors import ApplyLedgerError, ConfigurationError
 from ledger.exit_codes import ExitCode
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.decode import decode_json
@@ -187,7 +187,8 @@ def _commit_of(value: bytes) -> PlanCommit:
             checked=exc.checked, expected=exc.expected, found=exc.found, next_action=_AGAIN
         ) from None  # the cause could show the payload
     try:
-        return PlanCommit.model_validate(document)
+        commit = PlanCommit.model_validate(document)
+        commit.binding.normalised()
     except ValidationError as exc:
         # Only names of our own: a field that the sender made up is part of the payload.
         faults = sorted(
@@ -202,6 +203,11 @@ def _commit_of(value: bytes) -> PlanCommit:
             found=f"{len(faults)} at fault: {', '.join(faults)}",
             next_action=_AGAIN,
         ) from None  # the cause would show the values
+    except ConfigurationError as exc:
+        raise InvalidCommitError(
+            checked="the binding of the commit", expected=exc.expected, found="another url", next_action=_AGAIN
+        ) from None  # a url may hold a secret
+    return commit
 
 
 def _told(fault: ErrorDetails) -> str:

@@ -12,7 +12,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any
 
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
@@ -43,7 +42,7 @@ class Intake:
         self._take = take
         self._clock = clock
         self._alive_at = clock()
-        self._positions = _Positions(settings)
+        self._rebalances = _Rebalances()
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Take messages until ``stop`` is set.
@@ -120,8 +119,7 @@ class Intake:
             heartbeat_interval_ms=_ms(settings.heartbeat_interval),
             max_poll_records=settings.poll_records,
         )
-        self._positions.consumer = consumer
-        consumer.subscribe([settings.topic], listener=self._positions)
+        consumer.subscribe([settings.topic], listener=self._rebalances)
         try:
             async with asyncio.timeout(settings.call_within):
                 await consumer.start()
@@ -134,12 +132,26 @@ class Intake:
         while not stop.is_set():
             try:
                 batches = await consumer.getmany(timeout_ms=_ms(self._settings.poll_wait))
-            except (OffsetOutOfRangeError, NoOffsetForPartitionError) as exc:
+            except NoOffsetForPartitionError:
+                await self._begin_at_the_beginning(consumer)
+                continue
+            except OffsetOutOfRangeError as exc:
                 raise _vanished(exc) from exc
             self._alive_at = self._clock()
-            epoch = self._positions.epoch
+            epoch = self._rebalances.epoch
             for partition, records in batches.items():
                 await self._take_batch(consumer, partition, records, epoch, stop)
+
+    async def _begin_at_the_beginning(self, consumer: AIOKafkaConsumer) -> None:
+        """A group that never committed begins with the first message. The client itself must not choose: its settings
+        for that jump over messages that are gone as well, without a word.
+        """
+        async with asyncio.timeout(self._settings.call_within):
+            for partition in consumer.assignment():
+                if await consumer.committed(partition) is None:
+                    first = await consumer.beginning_offsets([partition])
+                    consumer.seek(partition, first[partition])
+        self._alive_at = self._clock()
 
     async def _take_batch(
         self,
@@ -150,9 +162,10 @@ class Intake:
         stop: asyncio.Event,
     ) -> None:
         durable: int | None = None
+        is_away = False
         for record in records:
             # What was read before a rebalance is somebody else's now, or comes again from the committed offset.
-            if self._positions.epoch != epoch or stop.is_set():
+            if self._rebalances.epoch != epoch or stop.is_set():
                 break
             try:
                 await self._take(_received(record))
@@ -160,13 +173,15 @@ class Intake:
                 _log.warning("the ledger is away; the message waits", place=str(_place(record)), why=str(exc))
                 with suppress(IllegalStateError):  # the partition was taken away meanwhile
                     consumer.seek(partition, record.offset)
-                await _wait(stop, self._settings.retry_wait)
+                is_away = True
                 break
             finally:
                 self._alive_at = self._clock()
             durable = record.offset + 1
-        if durable is not None and self._positions.epoch == epoch:
+        if durable is not None and self._rebalances.epoch == epoch:
             await self._commit(consumer, {partition: durable})
+        if is_away:
+            await _wait(stop, self._settings.retry_wait)
 
     async def _commit(self, consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
         """Exactly these offsets. A commit that fails costs a repetition, which the inbox recognises (FF30, FF31)."""
@@ -178,32 +193,19 @@ class Intake:
         self._alive_at = self._clock()
 
 
-class _Positions(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
-    """Counts rebalances, and lets a group that never committed begin at the beginning.
+class _Rebalances(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+    """Counts them; what was read before one is no longer ours to commit."""
 
-    The client itself must not choose: its settings for that jump silently over messages that are gone.
-    """
-
-    def __init__(self, settings: IntakeSettings) -> None:
-        self._settings = settings
-        self.consumer: AIOKafkaConsumer | None = None
+    def __init__(self) -> None:
         self.epoch = 0
 
-    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - the client's signature
-        """What was read so far is no longer ours to commit."""
+    async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - the client's
+        """Note it."""
         self.epoch += 1
 
-    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """Seek to the first message where nothing was ever committed."""
+    async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:  # noqa: ARG002 - the client's
+        """Note it."""
         self.epoch += 1
-        consumer = self.consumer
-        if consumer is None:
-            return
-        async with asyncio.timeout(self._settings.call_within):
-            for partition in assigned:
-                if await consumer.committed(partition) is None:
-                    first = await consumer.beginning_offsets([partition])
-                    consumer.seek(partition, first[partition])
 
 
 async def _stopped(consumer: AIOKafkaConsumer, within: float) -> None:
@@ -221,13 +223,13 @@ async def _stopped(consumer: AIOKafkaConsumer, within: float) -> None:
             await consumer._client.close()  # its stop() ended before this, and nothing public closes the sockets
 
 
-def _vanished(error: Any) -> VanishedOffsetsError:
-    places = error.args[0] if error.args else {}
-    told = ", ".join(f"{tp.topic}/{tp.partition}" for tp in places) if isinstance(places, dict) else str(places)
+def _vanished(error: OffsetOutOfRangeError) -> VanishedOffsetsError:
+    gone = error.args[0] if error.args else {}
+    told = ", ".join(f"{place.topic}/{place.partition} at {offset}" for place, offset in dict(gone).items())
     return VanishedOffsetsError(
         checked="the next message to read",
         expected="that it is still in the topic",
-        found=f"gone by retention, or the topic was made anew: {told or 'an unknown place'}",
+        found=f"gone by retention, or the topic was made anew: {told}",
         next_action="commit the runs of that time again; then set the group's offsets by hand and start the intake",
     )
 
