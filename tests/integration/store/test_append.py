@@ -11,7 +11,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from ledger.events import NewEvent
+from ledger.chain import event_hash
+from ledger.events import NewEvent, StoredEvent
 from ledger.store.errors import (
     BodyRefusedError,
     BodyTooLargeError,
@@ -91,6 +92,55 @@ async def test_g08_the_database_hashes_as_the_agreed_vectors_say(admin: Any) -> 
             body,
         )
         assert previous.hex() == expected
+
+
+@pytest.mark.rules("G8")
+async def test_g08_both_programs_take_every_number_with_its_sign_and_to_its_end(admin: Any) -> None:
+    """No append stores most of these; a forger might, and the verifier must not see other bytes than the database."""
+    wide = (-(2**63), -1, 0, 1, 2**31, 2**63 - 1)
+    narrow = (-(2**31), -1, 0, 1, 2**31 - 1)
+    # the driver takes the very first and last moment for -infinity and infinity
+    moments = [datetime(1, 1, 2, tzinfo=UTC), datetime(1969, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)]
+    moments += [datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999998, tzinfo=UTC)]
+    base = StoredEvent(
+        url=BINDING.url,
+        branch=BINDING.branch,
+        position=1,
+        event_id=uuid.UUID(int=1),
+        kind="operation.applied",
+        schema_version=1,
+        run_id="",
+        operation_id=None,
+        ordinal=None,
+        attempt=None,
+        writer_epoch=None,
+        recorded_at=moments[2],
+        body=b"{}",
+        prev_hash=bytes(32),
+        hash=bytes(32),
+    )
+    events = [replace(base, position=n, ordinal=n, writer_epoch=n) for n in wide]
+    events += [replace(base, schema_version=n, attempt=n) for n in narrow]
+    events += [replace(base, recorded_at=moment) for moment in moments]
+    for event in events:
+        stored = await admin.fetchval(
+            "select ledger.event_hash_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+            event.prev_hash,
+            event.url,
+            event.branch,
+            event.position,
+            event.event_id,
+            event.kind,
+            event.schema_version,
+            event.writer_epoch,
+            event.run_id,
+            event.operation_id,
+            event.ordinal,
+            event.attempt,
+            event.recorded_at,
+            event.body.decode(),
+        )
+        assert stored == event_hash(event), event
 
 
 @pytest.mark.rules("G8")

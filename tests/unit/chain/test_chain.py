@@ -211,3 +211,34 @@ def test_g08_any_one_byte_of_any_body_flipped_is_found(data: st.DataObject) -> N
     events[index] = replace(events[index], body=bytes(body))
 
     assert [(found.position, found.kind) for found in _verify(events)] == [(index + 1, BreakKind.HASH)]
+
+
+@pytest.mark.rules("G8", "G11")
+def test_g08_each_break_says_where_it_is_what_had_to_be_there_and_what_is() -> None:
+    events = _log(3)
+    first, second, third = events
+    moved = replace(second, position=4)
+    naive = replace(second, recorded_at=second.recorded_at.replace(tzinfo=None))
+    huge = replace(second, attempt=2**40)
+
+    assert _verify([first, third]) == [
+        ChainBreak(3, BreakKind.GAP, "position 2", "position 3"),
+        ChainBreak(3, BreakKind.LINK, first.hash.hex(), second.hash.hex()),
+    ]
+    assert _verify([first, second, second]) == [
+        ChainBreak(2, BreakKind.ORDER, "position 3", "position 2"),
+        ChainBreak(2, BreakKind.LINK, second.hash.hex(), first.hash.hex()),
+    ]
+    assert _verify([first, moved]) == [
+        ChainBreak(4, BreakKind.GAP, "position 2", "position 4"),
+        ChainBreak(4, BreakKind.HASH, event_hash(moved).hex(), second.hash.hex()),
+    ]
+    assert _verify([first, replace(second, url="http://other:1")])[0] == ChainBreak(
+        2, BreakKind.BINDING, f"{URL} [{BRANCH}]", f"http://other:1 [{BRANCH}]"
+    )
+    assert _verify([first, naive]) == [
+        ChainBreak(2, BreakKind.HASH, "fields that can be hashed", "a time without a time zone cannot be hashed")
+    ]
+    (found,) = _verify([first, huge])
+    assert (found.position, found.kind, found.expected) == (2, BreakKind.HASH, "fields that can be hashed")
+    assert found.found.startswith("event 2 has a number that does not fit its field: ")
