@@ -7,6 +7,9 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+MOST_SECONDS = 86_400.0
+"""The longest lease and quiet period; the ledger's functions refuse more, because no other function ends either."""
+
 
 class WriterTimes(BaseModel):
     """How long a writer may take for what. Times are seconds.
@@ -26,10 +29,10 @@ class WriterTimes(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    lease_ttl: float = Field(default=60.0, gt=0)
+    lease_ttl: float = Field(default=60.0, gt=0, le=MOST_SECONDS)
     request_timeout: float = Field(default=30.0, gt=0)
     margin: float = Field(default=5.0, ge=0)
-    settle_seconds: float = Field(default=30.0, ge=0)
+    settle_seconds: float = Field(default=30.0, ge=0, le=MOST_SECONDS)
     max_converge_attempts: int = Field(default=3, ge=1)
     poll_interval: float = Field(default=1.0, gt=0)
     stop_poll_interval: float = Field(default=0.5, ge=0)
