@@ -10,9 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from ledger.plan.canonical import Identity, canonical_identity, canonical_json_bytes, canonical_operation_id
 from ledger.plan.decode import decode_canonical_line
@@ -20,13 +28,15 @@ from ledger.plan.describe import object_text
 from ledger.plan.errors import CoverageInvalidError
 from ledger.plan.layout import REPLAN
 from ledger.plan.manifest import field_problems
-from ledger.plan.model import DECODED, OperationId
+from ledger.plan.model import DECODED, OperationId, few_keys
 
 CoverageAction = Literal["create", "update", "remove", "skip", "none"]
 COVERAGE_ACTIONS: tuple[CoverageAction, ...] = get_args(CoverageAction)
 """The whole vocabulary, in the order in which summaries count it; new kinds add none (H14)."""
 
 _OPERATION_ACTION: Mapping[CoverageAction, str] = {"create": "create", "update": "update", "remove": "delete"}
+MAX_DIFFERENCES = 10_000
+"""Differing fields of one resource; no kind has as many fields."""
 _LEFT_OUT = ("operation_id", "destination_id", "differences", "entry", "filters", "reason")
 
 
@@ -58,6 +68,12 @@ class Providers(_Strict):
     destination: str
 
 
+def _few_differences(value: Any) -> Any:
+    if isinstance(value, Mapping) and len(value) > MAX_DIFFERENCES:
+        raise ValueError(f"there are {len(value):,}")
+    return value
+
+
 class CoverageLine(_Strict):
     """One resource and its action.
 
@@ -78,16 +94,22 @@ class CoverageLine(_Strict):
     tier: int = Field(default=0, ge=0)
     operation_id: OperationId | None = None
     destination_id: str | None = None
-    differences: dict[str, Difference] = Field(default_factory=dict)
-    entry: MappingEntry | None = None
-    filters: list[dict[str, Any]] = Field(default_factory=list)
-    providers: Providers
+    differences: Annotated[
+        dict[str, Annotated[Difference, BeforeValidator(few_keys)]], BeforeValidator(_few_differences)
+    ] = Field(default_factory=dict)
+    entry: Annotated[MappingEntry, BeforeValidator(few_keys)] | None = None
+    filters: Annotated[list[dict[str, Any]], Field(fail_fast=True)] = Field(default_factory=list)
+    providers: Annotated[Providers, BeforeValidator(few_keys)]
     reason: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _canonical_identity(cls, data: Any, info: ValidationInfo) -> Any:
-        if not isinstance(data, Mapping) or info.context == DECODED or not isinstance(data.get("identity"), Mapping):
+        if (
+            not isinstance(few_keys(data), Mapping)
+            or info.context == DECODED
+            or not isinstance(data.get("identity"), Mapping)
+        ):
             return data
         return {**data, "identity": canonical_identity(data["identity"], kind=str(data.get("kind")))}
 

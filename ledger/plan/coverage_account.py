@@ -93,6 +93,8 @@ class _Account:
                 line = _decoded(raw, where)
             except PlanArtifactError as exc:
                 self.faults.add(exc, number)
+                if self.faults.is_enough:
+                    return
                 self._resources.append(number)
                 continue
             order = line.order

@@ -104,6 +104,10 @@ class NestingTooDeepError(JsonDocumentError):
     """Lists and objects are nested deeper than any plan needs."""
 
 
+class TooManyValuesError(JsonDocumentError):
+    """A document holds more values than any plan needs; each costs many times its bytes in memory."""
+
+
 class LoneSurrogateError(JsonDocumentError):
     """Text with half of a surrogate pair, which UTF-8 cannot hold (FF19)."""
 

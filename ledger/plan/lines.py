@@ -12,6 +12,9 @@ from ledger.plan.layout import REPLAN
 MAX_FAULTS = 100
 """Faults of one artifact that are kept in full; the rest is counted, so that a hostile file costs no memory."""
 
+MAX_COUNTED = 10_000
+"""Faulty lines after which nobody reads on: to name what is wrong with a line takes a hundred times its reading."""
+
 
 def line_body(line: bytes, *, what: str) -> bytes:
     """A line without its newline.
@@ -43,6 +46,11 @@ class FaultList:
         self.total = 0
 
     @property
+    def is_enough(self) -> bool:
+        """Whether there are so many that the rest of the file need not be looked at."""
+        return self.total >= MAX_COUNTED
+
+    @property
     def has_room(self) -> bool:
         """Whether the next fault will be kept."""
         return len(self._kept) < MAX_FAULTS
@@ -63,4 +71,5 @@ class FaultList:
         """The first faults in one line, and how many there are besides."""
         first = "; ".join(f"{fault.checked}: {fault.name}, found {fault.found}" for fault in self.findings[:3])
         rest = self.total - min(self.total, 3)
-        return f"{first}; and {rest} more" if rest else first
+        unread = ", behind which nothing was looked at" if self.is_enough else ""
+        return f"{first}; and {rest} more{unread}" if rest else first

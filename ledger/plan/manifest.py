@@ -16,8 +16,8 @@ from ledger.plan.errors import (
 from ledger.plan.layout import MANIFEST_FILE, REPLAN, shown
 from ledger.plan.model import READABLE_FORMATS, PlanManifest
 
-MAX_MANIFEST_BYTES = 64 * 1024 * 1024
-"""Larger files in a manifest's place are not read into memory."""
+MAX_MANIFEST_BYTES = 16 * 1024 * 1024
+"""Larger files in a manifest's place are not read into memory. A snapshot takes about 150 bytes of it."""
 
 
 def readable_formats() -> str:

@@ -7,13 +7,22 @@ form (values, order of peers); one that was decoded from a canonical line must h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 
 from ledger.binding import QUERY_FINGERPRINT, DestinationBinding
 from ledger.errors import ConfigurationError
@@ -44,6 +53,21 @@ Sha256Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 ConfigVersion = Annotated[str, Field(pattern=r"^[\x20-\x7e]+$")]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
+MAX_KEYS: Final = 64
+"""Keys of a record whose keys the format fixes. Each key too many costs a thousand bytes to be named."""
+
+
+def few_keys(value: Any) -> Any:
+    """``value`` unchanged.
+
+    Raises:
+        ValueError: a mapping with more keys than any record of the format has.
+    """
+    if isinstance(value, Mapping) and len(value) > MAX_KEYS:
+        raise ValueError(f"it has {len(value):,} keys")
+    return value
+
+
 # Values may be secrets of a foreign plan, so no message of a validation quotes its input (G12).
 _CLOSED = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
@@ -64,7 +88,8 @@ class RelationshipReference(BaseModel):
     field: NonEmptyText
     peer_kind: NonEmptyText
     cardinality: Literal["one", "many"]
-    peers: list[Identity]
+    # Of a list the first fault is named: a fault costs a thousand bytes, an item may cost two.
+    peers: Annotated[list[Identity], Field(fail_fast=True)]
 
     @model_validator(mode="before")
     @classmethod
@@ -102,13 +127,15 @@ class PlannedOperation(BaseModel):
     identity: Identity
     tier: int = Field(ge=0)
     payload: dict[str, Any] | None = None
-    relationships: list[RelationshipReference] | None = None
+    relationships: (
+        Annotated[list[Annotated[RelationshipReference, BeforeValidator(few_keys)]], Field(fail_fast=True)] | None
+    ) = None
     destination_id: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _bring_into_canonical_form(cls, data: Any, info: ValidationInfo) -> Any:
-        if not isinstance(data, Mapping):
+        if not isinstance(few_keys(data), Mapping):
             return data
         if _is_decoded(info):
             for name in ("payload", "relationships", "destination_id"):
@@ -133,11 +160,8 @@ class PlannedOperation(BaseModel):
         problems = [*self._key_problems(), *self._action_problems()]
         if self.relationships is not None and not self.relationships:
             problems.append("relationships is present and empty; it must be left out (A29)")
-        fields = [reference.field for reference in self.relationships or ()]
-        if len(fields) > 1:
-            problems += [
-                f"relationship {name!r} occurs twice" for name in sorted(set(fields)) if fields.count(name) > 1
-            ]
+        fields = Counter(reference.field for reference in self.relationships or ())
+        problems += [f"relationship {name!r} occurs twice" for name in sorted(fields) if fields[name] > 1]
         if self.action != "delete":
             problems += self._identity_problems()
         return problems
@@ -209,7 +233,7 @@ class CoverageRecord(BaseModel):
     model_config = _CLOSED
 
     digest: Sha256Hex
-    counts: dict[str, Annotated[int, Field(ge=0)]]
+    counts: Annotated[dict[str, Annotated[int, Field(ge=0)]], BeforeValidator(few_keys)]
 
 
 def _require_utc(value: str) -> str:
@@ -245,13 +269,15 @@ class PlanManifest(BaseModel):
     run_id: str
     created_at: Annotated[str, AfterValidator(_require_utc)]
     config_version: ConfigVersion
-    source_snapshot: list[SourceSnapshotRecord]
+    source_snapshot: Annotated[list[Annotated[SourceSnapshotRecord, BeforeValidator(few_keys)]], Field(fail_fast=True)]
     operations_count: int = Field(ge=0)
     delete_operations_computed: bool
     plan_checksum: Sha256Hex
-    destination_binding: Annotated[DestinationBinding, AfterValidator(_require_no_credentials)] | None = None
+    destination_binding: (
+        Annotated[DestinationBinding, BeforeValidator(few_keys), AfterValidator(_require_no_credentials)] | None
+    ) = None
     source: str | None = None
-    coverage: CoverageRecord | None = None
+    coverage: Annotated[CoverageRecord, BeforeValidator(few_keys)] | None = None
     config_id: NonEmptyText | None = None
     registry_version: int | None = Field(default=None, ge=0)
     package_checksum: NonEmptyText | None = None

@@ -133,6 +133,8 @@ class _Check:
             self.index.starts.extend(accumulate(map(len, block[:-1]), initial=start))
             start += sum(map(len, block))
             self._number += len(block)
+            if self._faults.is_enough:
+                return
         if self._tiers > 1 or self._misplaced:
             self._name_repeated()
 
@@ -142,7 +144,7 @@ class _Check:
             return
         verdict = UnsupportedOperationActionError if self._unsupported else TornPlanArtifactError
         raise verdict(
-            checked=f"the {self._number} lines of {OPERATIONS_FILE}",
+            checked=f"the {self._copy.line_count} lines of {OPERATIONS_FILE}",
             expected="canonical, valid, ordered operations",
             found=self._faults.summary(),
             next_action=REPLAN,

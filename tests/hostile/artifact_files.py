@@ -121,14 +121,14 @@ def coverage_order(record: Any) -> tuple[int, str, int]:
     if not isinstance(record, dict):
         return (2**70, "", 0)
     tier, entry = record.get("tier"), record.get("entry")
-    own = record.get("operation_id") or operation_id(record.get("action"), record.get("kind"), record.get("identity"))
+    own: Any = record.get("operation_id") or operation_id(record.get("action"), record.get("kind"), record.get("identity"))
     index = entry.get("index") if isinstance(entry, dict) else -1
     return (tier if type(tier) is int else 2**70, str(own), index if type(index) is int else -1)
 
 
 def counts_of(coverage: bytes) -> dict[str, int]:
     """A count for each of the five actions."""
-    found = Counter(record.get("action") for record in records_of(coverage) if isinstance(record, dict))
+    found = Counter(str(record.get("action")) for record in records_of(coverage) if isinstance(record, dict))
     return {action: found[action] for action in ACTIONS}
 
 
