@@ -9,7 +9,8 @@ from typing import Any
 from ledger.destination import PeerPointer
 from ledger.errors import ApplyLedgerError
 from ledger.plan.canonical import Identity, canonical_json_bytes
-from ledger.plan.describe import object_text, value_text, visible
+from ledger.plan.describe import object_text, value_text
+from ledger.printable import visible
 from producers.mapping import EntryPlan
 from producers.references import PeerToken
 

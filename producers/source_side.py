@@ -10,9 +10,9 @@ from typing import Any
 from ledger.destination import IncompleteExtractionError
 from ledger.errors import ApplyLedgerError
 from ledger.plan.canonical import canonical_value, same_bytes
-from ledger.plan.describe import visible
 from ledger.plan.errors import UnserializablePayloadValueError
 from ledger.plan.normal_form import normal_form
+from ledger.printable import visible
 from producers.errors import RowShapeError
 from producers.mapping import EntryPlan, FieldPlan, MappingPlan
 from producers.records import SourceRecord, given_text

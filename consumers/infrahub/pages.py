@@ -24,6 +24,14 @@ class Page:
     peer_counts: Mapping[str, Mapping[str, int]]
 
 
+@dataclass(frozen=True, slots=True)
+class PeersPage:
+    """Some peers of one object under one relationship, and how many it has there in all."""
+
+    count: int
+    peers: tuple[PeerPointer, ...]
+
+
 @lru_cache(maxsize=1024)
 def page_text(kind: str, attributes: tuple[str, ...], one: tuple[str, ...], many: tuple[str, ...]) -> str:
     """The document of every page of that kind with those fields."""
@@ -68,16 +76,15 @@ def read_page(data: Mapping[str, Any], kind: str, fields: FieldSelection) -> Pag
     return Page(count=count, objects=objects, peer_counts=counts)
 
 
-def read_peers(
-    data: Mapping[str, Any], kind: str, relationship: str, *, node_id: str
-) -> tuple[PeerPointer, ...] | None:
-    """The peers on one page of one object's list; None where that object is not there."""
+def read_peers(data: Mapping[str, Any], kind: str, relationship: str, *, node_id: str) -> PeersPage | None:
+    """One page of one object's peers; None where that object is not there."""
     try:
         (edge,) = _list(data[kind]["edges"])
         node = edge["node"]
         if node["id"] != node_id:
             return None
-        return tuple(_pointer(inner["node"]) for inner in _list(node[relationship]["edges"]))
+        page = node[relationship]
+        return PeersPage(_count(page["count"]), tuple(_pointer(inner["node"]) for inner in _list(page["edges"])))
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -2,7 +2,8 @@
 
 Pages come by offset, in the order of ids, which no change of a value can move. While objects come and go, one can
 appear twice and another not at all, so three things are checked: each page after the first begins with the last object
-of the page before, no id comes twice, and the number of objects is the count that every page names.
+of the page before, no id comes twice, and the number of objects is the count that every page names. The same holds for
+an object's list of peers that the server cut and that is read on.
 """
 
 from __future__ import annotations
@@ -131,26 +132,33 @@ class InfrahubReader:
         """The object with complete peer lists, where the server cut one it is read on by itself."""
         many = dict(observed.many)
         for name, total in page.peer_counts[observed.id].items():
-            peers = {peer.id: peer for peer in many[name]}
+            peers = list(many[name])
             while len(peers) < total:
-                more = await self._more_peers(observed, name, offset=len(peers))
-                if all(peer.id in peers for peer in more):
-                    raise self._incomplete(
-                        observed.kind, f"{total} peers under {name}", f"{len(peers)} different ones", observed.id
-                    )
-                peers |= {peer.id: peer for peer in more}
-            if len(peers) > total:
-                raise self._incomplete(observed.kind, f"{total} peers under {name}", str(len(peers)), observed.id)
-            many[name] = tuple(peers.values())
+                peers += await self._more_peers(observed, name, peers, total)
+            distinct = len({peer.id for peer in peers})
+            if not len(peers) == distinct == total:
+                found = f"{len(peers)}, of which {distinct} differ"
+                raise self._incomplete(observed.kind, f"{total} peers under {name}, each once", found, observed.id)
+            many[name] = tuple(peers)
         return ObservedObject(observed.kind, observed.id, observed.attributes, observed.one, many)
 
-    async def _more_peers(self, observed: ObservedObject, name: str, *, offset: int) -> tuple[PeerPointer, ...]:
+    async def _more_peers(
+        self, observed: ObservedObject, name: str, known: list[PeerPointer], total: int
+    ) -> tuple[PeerPointer, ...]:
+        """The peers after the known ones, the last of which is asked for once more, so that a shift shows."""
         query = peers_page_text(observed.kind, name)
-        data = await self._fetch_less_and_less(observed.kind, query, {"ids": [observed.id], "offset": offset})
-        peers = read_peers(data, observed.kind, name, node_id=observed.id)
-        if peers is None:
+        last = tuple(known[-1:])
+        variables = {"ids": [observed.id], "offset": len(known) - len(last)}
+        data = await self._fetch_less_and_less(observed.kind, query, variables)
+        page = read_peers(data, observed.kind, name, node_id=observed.id)
+        if page is None:
             raise self._incomplete(observed.kind, f"the peers under {name}", "the object is gone", observed.id)
-        return peers
+        more = page.peers[len(last) :]
+        if page.count != total or page.peers[: len(last)] != last or not more:
+            expected = f"{total} peers under {name}, on pages that go on with the last peer of the one before"
+            found = f"{page.count} in all, and a page of {len(page.peers)} that does not go on there"
+            raise self._incomplete(observed.kind, expected, found, observed.id)
+        return more
 
     async def _known(self, kind: str) -> Kind:
         found = (await self.schema()).node(kind)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import httpx
 import pytest
 
 from consumers.infrahub.sandbox.faults import FaultRule
-from ledger.destination import IncompleteExtractionError
+from ledger.destination import FieldSelection, IncompleteExtractionError, ObservedObject
 from ledger.exit_codes import ExitCode
 from producers.run_directory import read_run_record
 from producers.sources.jsonl import JsonLinesSource
 from tests.support.planning import entry, mapped
+from tests.support.scripted_infrahub import ScriptedInfrahub, graphql, lab_reader
 from tests.support.whole_path import WholePath, operations
 
 TAGS = entry("LabTag", "tags", ["name"], mapped("name"))
@@ -129,3 +131,45 @@ async def test_ff01_rows_that_are_not_as_many_as_counted_are_refused(
         "101 rows",
     )
     assert lab.saved_plans() == []
+
+
+def device(*tags: str, count: int) -> httpx.Response:
+    """One device on one page, with as many of its tags as the server is willing to show at once."""
+    shown = {"count": count, "edges": [{"node": {"id": tag, "__typename": "BuiltinTag"}} for tag in tags]}
+    node = {"id": "d-1", "__typename": "LabDevice", "tags": shown}
+    return graphql({"data": {"LabDevice": {"count": 1, "edges": [{"node": node}]}}})
+
+
+@pytest.mark.rules("C37", "G11")
+@pytest.mark.parametrize(
+    ("more", "moved"),
+    [
+        (device("t-3", "t-4", "t-5", count=5), False),
+        (device("t-4", "t-5", "t-6", count=5), True),  # t-1 went and t-6 came: the total stays, and t-3 is on no page
+        (device("t-2", "t-3", "t-4", count=5), True),
+        (device("t-3", "t-1", "t-4", count=5), True),
+        (device("t-3", "t-4", count=4), True),
+        (device("t-3", "t-4", "t-5", "t-6", count=6), True),
+        (device("t-3", count=5), True),
+        (device(count=5), True),
+    ],
+    ids=["at rest", "slipped on", "slipped back", "one twice", "one less", "one more", "no more", "nothing"],
+)
+async def test_ff01_a_list_of_peers_that_moves_while_it_is_read_on_is_refused(
+    more: httpx.Response, moved: bool
+) -> None:
+    server = ScriptedInfrahub()
+    server.will_answer(device("t-1", "t-2", "t-3", count=5), more)
+    reading = read_devices(server)
+    if moved:
+        with pytest.raises(IncompleteExtractionError, match="LabDevice") as caught:
+            await reading
+        assert "d-1" in caught.value.checked
+    else:
+        (read,) = await reading
+        assert [peer.id for peer in read.many["tags"]] == ["t-1", "t-2", "t-3", "t-4", "t-5"]
+
+
+async def read_devices(server: ScriptedInfrahub) -> list[ObservedObject]:
+    async with lab_reader(server, page_size=3) as reader:
+        return [item async for item in reader.read("LabDevice", FieldSelection(many=("tags",)))]

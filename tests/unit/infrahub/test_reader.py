@@ -25,6 +25,12 @@ def peers(*ids: str) -> dict[str, Any]:
     return {"count": len(ids), "edges": [{"node": {"id": node_id, "__typename": "BuiltinTag"}} for node_id in ids]}
 
 
+def more_peers(*ids: str, count: int) -> httpx.Response:
+    """A further page of the tags of device d-1."""
+    tags = {**peers(*ids), "count": count}
+    return graphql({"data": {"LabDevice": {"edges": [{"node": {"id": "d-1", "tags": tags}}]}}})
+
+
 async def everything(
     server: ScriptedInfrahub, kind: str = "LabSite", fields: FieldSelection = NAME, **changes: Any
 ) -> list[ObservedObject]:
@@ -127,15 +133,12 @@ async def test_an_object_twice_on_one_page_is_noticed() -> None:
 async def test_a_list_of_peers_that_the_server_cut_is_read_on() -> None:
     server = ScriptedInfrahub()
     first = {**peers("t-1", "t-2"), "count": 5}
-    rest = [["t-3", "t-4"], ["t-5"]]
-    server.will_answer(
-        page("LabDevice", ["d-1"], count=1, tags=first),
-        *(graphql({"data": {"LabDevice": {"edges": [{"node": {"id": "d-1", "tags": peers(*ids)}}]}}}) for ids in rest),
-    )
+    rest = [["t-2", "t-3", "t-4"], ["t-4", "t-5"]]
+    server.will_answer(page("LabDevice", ["d-1"], count=1, tags=first), *(more_peers(*ids, count=5) for ids in rest))
     (observed,) = await everything(server, "LabDevice", FieldSelection(many=("tags",)))
     assert [peer.id for peer in observed.many["tags"]] == ["t-1", "t-2", "t-3", "t-4", "t-5"]
     assert [body["variables"] for body in server.sent[1:]] == [
-        {"ids": ["d-1"], "offset": offset, "limit": 3} for offset in (2, 4)
+        {"ids": ["d-1"], "offset": offset, "limit": 3} for offset in (1, 3)
     ]
 
 
@@ -143,12 +146,15 @@ async def test_a_list_of_peers_that_the_server_cut_is_read_on() -> None:
 @pytest.mark.parametrize(
     ("count", "more"),
     [
-        (4, graphql({"data": {"LabDevice": {"edges": [{"node": {"id": "d-1", "tags": peers()}}]}}})),
-        (4, graphql({"data": {"LabDevice": {"edges": [{"node": {"id": "d-1", "tags": peers("t-1")}}]}}})),
+        (4, more_peers(count=4)),
+        (4, more_peers("t-2", count=4)),
+        (4, more_peers("t-2", "t-1", "t-3", count=4)),
+        (4, more_peers("t-3", "t-4", count=4)),
+        (4, more_peers("t-2", "t-3", count=5)),
         (4, graphql({"data": {"LabDevice": {"edges": []}}})),
         (1, None),
     ],
-    ids=["double edges", "the same again", "gone", "more than counted"],
+    ids=["double edges", "nothing new", "one twice", "slipped by one", "another total", "gone", "more than counted"],
 )
 async def test_a_list_of_peers_that_cannot_be_completed_is_named(count: int, more: httpx.Response | None) -> None:
     tags = {**peers("t-1", "t-2"), "count": count}
