@@ -16,6 +16,14 @@ from ledger.store.sqlstates import DRIVER_ERRORS, translated
 OLDEST_SERVER = 150000
 
 
+HELD_LOCK_SECONDS = 7 * 24 * 3600.0
+"""How long a transaction that only holds an advisory lock may stay open.
+
+Such a lock belongs to a transaction, never to a session: behind a pooler in transaction mode a session is somebody
+else's after the next commit, and the lock with it, freed or left behind for good (FF32).
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Time limits in seconds.
@@ -109,8 +117,12 @@ async def check_server(connection: Any, *, allow_unsafe_fsync: bool) -> None:
 
     Raises:
         UnsafeServerError: ``fsync``, ``full_page_writes`` or ``synchronous_commit`` is off, or an old server.
+        ExchangedSessionError: (as the driver's error) there is a pooler in transaction mode in between.
         NotMigratedError, NewerDatabaseError: the schema is older or newer than this program.
     """
+    # Twice: where sessions are exchanged behind our back, the statement that the first time prepared is gone, and it
+    # shows here instead of between a write and its record.
+    await connection.fetchrow(query("server_settings"))
     settings = await connection.fetchrow(query("server_settings"))
     if settings["server_version"] < OLDEST_SERVER:
         raise _unsafe("server_version_num", f"at least {OLDEST_SERVER}", str(settings["server_version"]))

@@ -12,10 +12,11 @@ import hmac
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ledger.store.connect import Limits, connect
+from ledger.store.connect import HELD_LOCK_SECONDS, Limits, connect
 from ledger.store.errors import (
     EditedMigrationError,
     MigrationFailedError,
@@ -46,9 +47,7 @@ async def migrate(admin_dsn: str, *, folder: Path | None = None) -> list[str]:
         LedgerUnavailableError, LedgerPermissionError, LedgerBusyError: the server, the role, another upgrader.
     """
     files = migrations(folder)
-    async with _admin(admin_dsn) as connection:
-        with store_errors("the migration lock"):
-            await connection.execute(query("lock_migrations"))
+    async with _alone(admin_dsn), _admin(admin_dsn) as connection:
         with store_errors("the migrations of the ledger's database"):
             applied = await _applied(connection)
         missing = _missing(files, applied)
@@ -78,8 +77,18 @@ async def set_role_passwords(admin_dsn: str, passwords: Mapping[str, str]) -> No
 
 
 @asynccontextmanager
-async def _admin(dsn: str) -> AsyncIterator[Any]:
-    connection = await connect(dsn, application_name="apply-ledger migrate", limits=_LIMITS)
+async def _alone(dsn: str) -> AsyncIterator[None]:
+    """Hold the lock of upgraders in a transaction of its own; it goes with the connection, whatever happens."""
+    async with _admin(dsn, idle_in_transaction=HELD_LOCK_SECONDS) as connection:
+        with store_errors("the migration lock"):
+            await connection.transaction().start()
+            await connection.execute(query("lock_migrations"))
+        yield
+
+
+@asynccontextmanager
+async def _admin(dsn: str, **limits: float) -> AsyncIterator[Any]:
+    connection = await connect(dsn, application_name="apply-ledger migrate", limits=replace(_LIMITS, **limits))
     try:
         yield connection
     finally:

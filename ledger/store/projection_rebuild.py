@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ledger.projections.errors import ProjectionCollisionError, RebuildBusyError
 from ledger.projections.fold import Projection
 from ledger.projections.registry import PROJECTIONS
-from ledger.store.connect import Limits, connect
+from ledger.store.connect import HELD_LOCK_SECONDS, Limits, connect
 from ledger.store.projections import PAGE, Cursor, Place, ProjectionStore
 from ledger.store.session import store_errors, transaction
 from ledger.store.sql_files import query
@@ -163,10 +163,12 @@ async def _clear(connection: Any, place: Place) -> None:
 
 @asynccontextmanager
 async def _one_at_a_time(dsn: str) -> AsyncIterator[None]:
-    """Hold the rebuild's lock on a connection of its own; it goes with the connection, whatever happens."""
-    connection = await connect(dsn, application_name="apply-ledger rebuild lock", limits=_LIMITS)
+    """Hold the rebuild's lock in a transaction of its own; it goes with the connection, whatever happens."""
+    limits = replace(_LIMITS, idle_in_transaction=HELD_LOCK_SECONDS)
+    connection = await connect(dsn, application_name="apply-ledger rebuild lock", limits=limits)
     try:
         with store_errors("the lock of a rebuild"):
+            await connection.transaction().start()
             locked = await connection.fetchval(query("try_lock_rebuild"))
         if not locked:
             raise RebuildBusyError(

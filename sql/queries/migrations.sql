@@ -12,8 +12,8 @@ insert into ledger.schema_migration (version, checksum, applied_by, applied_at, 
 values ($1, $2, session_user, clock_timestamp(), clock_timestamp() - transaction_timestamp());
 
 -- name: lock_migrations
--- One upgrader at a time; a lock of the session, so its connection is used for nothing else.
-select pg_advisory_lock(hashtextextended('ledger.migrations', 0));
+-- One upgrader at a time, for as long as the transaction of this statement is open.
+select pg_advisory_xact_lock(hashtextextended('ledger.migrations', 0));
 
 -- name: narrow_database
 -- Rights that belong to the database and are not copied with a template: no temporary tables, nothing in public.

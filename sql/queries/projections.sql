@@ -57,7 +57,7 @@ update ledger.projection_cursor set slot = 'live'
 where projection = $1 and version = $2 and slot = 'rebuild' and binding_id = $3;
 
 -- name: try_lock_rebuild
-select pg_try_advisory_lock(hashtextextended('ledger.projection_rebuild', 0));
+select pg_try_advisory_xact_lock(hashtextextended('ledger.projection_rebuild', 0));
 
 -- name: documents_of_subject
 -- A run and its operations.
