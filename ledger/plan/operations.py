@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from ledger.plan.canonical import MAX_INTEGER_DIGITS, canonical_json_text
-from ledger.plan.decode import MAX_LINE_BYTES, MAX_NESTING, MAX_VALUES, decode_canonical_line, line_too_long
+from ledger.plan.canonical import MAX_INTEGER_DIGITS, MAX_VALUE_NESTING, canonical_identity, canonical_json_text
+from ledger.plan.decode import MAX_LINE_BYTES, MAX_VALUES, decode_canonical_line, line_too_long
 from ledger.plan.errors import (
     DuplicateOperationIdError,
     OperationOrderError,
@@ -103,8 +103,8 @@ def _needs_care(line: bytes) -> bool:
             len(line) > MAX_LINE_BYTES
             # A run of so many digits covers one of these places.
             or any(48 <= byte <= 57 for byte in line[MAX_INTEGER_DIGITS :: MAX_INTEGER_DIGITS + 1])
-            or line.count(b"[") + line.count(b"{") > MAX_NESTING
-            or (len(line) > MAX_VALUES and line.count(b",") >= MAX_VALUES - MAX_NESTING)
+            or line.count(b"[") + line.count(b"{") > MAX_VALUE_NESTING
+            or (len(line) > MAX_VALUES and line.count(b",") >= MAX_VALUES - MAX_VALUE_NESTING)
         )
     )
 
@@ -248,6 +248,8 @@ def _parse_line(line: bytes, number: int, format_version: int) -> PlannedOperati
         operation = PlannedOperation.model_validate(record, context=DECODED)
     except ValidationError as exc:
         raise _invalid(record, exc, what) from None
+    if line.count(b"[") + line.count(b"{") > MAX_VALUE_NESTING:
+        _require_canonical_values(operation)
     if operation.action == "update" and (operation.destination_id is None) != (format_version < 3):
         found = "none" if operation.destination_id is None else "one, which only format 3 has"
         raise PlanOperationInvalidError(
@@ -257,6 +259,19 @@ def _parse_line(line: bytes, number: int, format_version: int) -> PlannedOperati
             next_action=REPLAN,
         )
     return operation
+
+
+def _require_canonical_values(operation: PlannedOperation) -> None:
+    """A record may be nested more deeply than a value, which every later step encodes by itself.
+
+    Raises:
+        UnserializablePayloadValueError: names kind and field.
+    """
+    for values in (operation.identity, operation.payload or {}):
+        canonical_identity(values, kind=operation.kind)
+    for reference in operation.relationships or ():
+        for peer in reference.peers:
+            canonical_identity(peer, kind=reference.peer_kind)
 
 
 def _invalid(record: object, exc: ValidationError, what: str) -> PlanArtifactError:
