@@ -269,7 +269,8 @@ def g7_once_recorded(facts: Facts) -> Violations:
     """One row and one event for each commit, however often it came; one outcome an attempt; one success."""
     commits = [row for row in facts.inbox if row["kind"] == "commit"]
     events = [event["run_id"] for event in facts.events if event["kind"] == "plan.committed"]
-    if Counter(row["run_id"] for row in commits) != Counter(facts.runs) or Counter(events) != Counter(facts.runs):
+    once = sorted(facts.runs)
+    if sorted(row["run_id"] for row in commits) != once or sorted(events) != once:
         yield Violation("G7", f"{len(facts.runs)} commits, {len(commits)} rows of the inbox, {len(events)} events")
     rows = {row["run_id"]: row["inbox_id"] for row in commits}
     for receipt in facts.receipts:

@@ -31,6 +31,8 @@ VERSIONS: tuple[Version, ...] = ("15", "18")
 PASSWORD = "test-only"
 ROLES = {"writer": "ledger_writer", "projector": "ledger_projector", "reader": "ledger_reader"}
 _FAST = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off"}
+_DURABLE = {"recovery_init_sync_method": "syncfs"}
+"""All as in service; only the look at every file after a crash, for a machine that lost its power, is made short."""
 _PREFIX = "apply-ledger-test-"
 _DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 
@@ -83,7 +85,7 @@ class PostgresServer:
             data=root / "data",
             sockets=socket_folder(root, account),
             log=root / "server.log",
-            settings={"max_connections": "100"} | ({} if durable else _FAST),
+            settings={"max_connections": "100"} | (_DURABLE if durable else _FAST),
         )
         server = cls(version=version, root=root, cluster=cluster)
         atexit.register(server.stop)

@@ -13,7 +13,13 @@ from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 # Imported once in the server that the processes are forked from: a writer starts in milliseconds instead of seconds.
-_CONTEXT.set_forkserver_preload(["tests.faults.writer_process"])
+_CONTEXT.set_forkserver_preload(
+    [
+        "tests.faults.writer_process",
+        "tests.faults.campaign.writer_process",
+        "tests.faults.campaign.operator_process",
+    ]
+)
 
 
 class RealProcess:

@@ -35,7 +35,7 @@ from tests.support.processes import RealProcess
 if TYPE_CHECKING:
     from tests.faults.campaign.lane import Database, Lane
 
-_LONGEST = 2.5
+_LONGEST = 6.0
 """So many times its planned length an episode may be disturbed, where the machine is slow."""
 
 _ENDED_ALL = (
@@ -46,6 +46,7 @@ _SEEN = (
     "select b.branch, e.position, encode(e.hash, 'hex') as hash from ledger.event e"
     " join ledger.binding b on b.id = e.binding_id where b.branch = any($1::text[])"
 )
+_AWAY = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 _DEFECT = "a writer ended by a defect or an alarm"
 
 
@@ -151,15 +152,17 @@ class Episode:
             ),
         )
         writers.start()
+        await writers.first_started()
         disturbances = [
             asyncio.create_task(self._disturb_database(database)),
             asyncio.create_task(self._take_sandbox_away()),
             asyncio.create_task(self._kill_operator(operator)),
         ]
-        await self._until_enough(database, writers, len(runs))
-        for task in disturbances[2:]:
-            task.cancel()
-        await asyncio.gather(*disturbances[:2])  # what is killed is started again
+        try:
+            await self._until_enough(database, writers, len(runs))
+        finally:
+            disturbances[2].cancel()
+            await asyncio.gather(*disturbances[:2])  # what was killed or taken away is there again
         database.relay.disarm()
         for active in self._sandbox.faults.active():
             self._done[f"answer {active.rule.answer}"] += active.fired if active.rule.count is not None else 0
@@ -174,12 +177,12 @@ class Episode:
     async def _until_enough(self, database: Database, writers: Writers, runs: int) -> None:
         began = time.monotonic()
         while (passed := time.monotonic() - began) < self._script.lasts * _LONGEST:
-            if passed > self._script.lasts and writers.all_started.is_set():
+            if passed > self._script.lasts and writers.are_through:
                 return
             try:
                 if await _value(database.admin, _ENDED_ALL, list(self._branches)) == runs:
                     return
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            except _AWAY:
                 self._done["looks while the database was away"] += 1
             await asyncio.sleep(0.1)
 

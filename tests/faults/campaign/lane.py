@@ -8,10 +8,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import signal
 import socket
 import sys
+import time
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -61,6 +63,8 @@ class Database:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
+        while cluster.pid() is not None:
+            time.sleep(0.005)
         cluster.start()
 
     def restart(self) -> None:
@@ -130,7 +134,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--keep", action="store_true")
     options = parser.parse_args()
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+    )
     asyncio.run(serve(options.folder, options.seed, keep=options.keep))
 
 

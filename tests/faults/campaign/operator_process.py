@@ -1,4 +1,4 @@
-"""The operator of an episode: commits, again and again, stops and resumes, in a process that may be killed."""
+"""The operator of an episode: commits, again and again, stops and resumes, in a process that is killed at some time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import random
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -47,18 +48,17 @@ class OperatorTask:
     seed: str
 
 
-def run(task: OperatorTask, connection: Connection) -> None:
-    """The process: works its list and ends."""
+def run(task: OperatorTask, _connection: Connection) -> None:
+    """The process: works until it is killed."""
     sys.stderr = task.log.open("a", buffering=1, encoding="utf-8")
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     asyncio.run(_work(task))
-    connection.send("ended")
 
 
 async def _work(task: OperatorTask) -> None:
     trail, rng, began = Trail(task.trail), random.Random(task.seed), time.monotonic()
     trail.step("started")
-    for order in task.orders:
+    for order in _orders(task, rng):
         await asyncio.sleep(max(0.0, began + order.at - time.monotonic()))
         branch, commit = task.commits[order.number]
         policy = Policy(on_unknown="converge", allow_stale=rng.random() < 0.8)
@@ -75,7 +75,15 @@ async def _work(task: OperatorTask) -> None:
             trail.step(
                 "receipt", task.branches[branch], run_id=commit.run_id, what=order.what, inbox_id=receipt.inbox_id
             )
-    trail.step("ended")
+
+
+def _orders(task: OperatorTask, rng: random.Random) -> Iterator[Timed]:
+    """The list; when it is at its end, resumes of any run until somebody ends this process."""
+    yield from task.orders
+    at = task.orders[-1].at
+    while True:
+        at += rng.uniform(0.05, 0.25)
+        yield Timed(at, "resume", rng.randrange(len(task.commits)))
 
 
 async def give(ledger: Ledger, binding: DestinationBinding, what: str, commit: PlanCommit, policy: Policy) -> Receipt:

@@ -162,12 +162,13 @@ def _writer(rng: random.Random, operations: int, lasts: float, times: dict[str, 
         return WriterScript(None, Timed(rng.uniform(0.05, lasts), what), frozen_for)
     action: Action = rng.choice(("kill", "kill", "freeze"))
     if how < 0.45:
-        return WriterScript(Strike(action, nth=rng.randint(1, 12 * operations)), None, frozen_for)
+        return WriterScript(Strike(action, nth=rng.randint(1, 8 * operations)), None, frozen_for)
     names, weights = zip(*_NAMED, strict=True)
     (at,) = rng.choices(names, weights)
     often = at not in ("before_claim", "claimed", "after_claim", "before_gate", "before_run_started", "before_release")
     delay = rng.uniform(0, 0.012) if at.endswith("sent") or at == PausePoint.INSIDE_APPEND else 0.0
-    strike = Strike(action, at=at, nth=rng.randint(1, operations) if often and rng.random() < 0.7 else 1, delay=delay)
+    nth = rng.randint(1, max(2, operations // 3)) if often and rng.random() < 0.7 else 1
+    strike = Strike(action, at=at, nth=nth, delay=delay)
     return WriterScript(strike, None, frozen_for)
 
 

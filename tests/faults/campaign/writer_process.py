@@ -101,7 +101,6 @@ class NamedTransport(httpx.AsyncBaseTransport):
         stand.trail.step(f"{what} sent", stand.branch)
         try:
             response = await self._inner.handle_async_request(request)
-            await response.aread()
         except BaseException as exc:  # a cancellation is an answer that did not come
             stand.trail.step(f"{what} unanswered", stand.branch, error=type(exc).__name__)
             raise

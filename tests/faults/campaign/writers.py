@@ -58,11 +58,20 @@ class Writers:
         self._room = asyncio.Semaphore(together)
         self._group: list[asyncio.Task[None]] = []
         self._resting = asyncio.Event()
-        self.all_started = asyncio.Event()
 
     def start(self) -> None:
         """Begin to start them, in the order of the list."""
         self._group.append(asyncio.create_task(self._start_all()))
+
+    async def first_started(self) -> None:
+        """Wait until the first of them runs."""
+        first = self.all[0]
+        await until(lambda: bool(read_trail(first.task.trail)) or bool(first.ended))
+
+    @property
+    def are_through(self) -> bool:
+        """Whether every one has been started and has died, ended or been frozen: nothing more is to happen to any."""
+        return all(writer.ended or writer.freezes for writer in self.all)
 
     async def rest(self) -> list[str]:
         """Thaw what is frozen, tell everybody to end, and wait for it; what did not end as it should is told."""
@@ -83,7 +92,8 @@ class Writers:
         for writer in self.all:
             if writer.process is not None:
                 status, _ = await writer.process.ended()
-                if status not in (0, -signal.SIGKILL):
+                was_starting = status == -signal.SIGTERM and not read_trail(writer.task.trail)
+                if status not in (0, -signal.SIGKILL) and not was_starting:
                     wrong.append(f"writer {writer.name} ended with status {status}")
                 writer.process.clean_up()
         return wrong
@@ -101,7 +111,6 @@ class Writers:
             await self._room.acquire()
             writer.process = RealProcess(run, writer.task)
             self._group.append(asyncio.create_task(self._look_after(writer)))
-        self.all_started.set()
 
     async def _look_after(self, writer: Writer) -> None:
         process, made_room = _started(writer), False
