@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from consumers.infrahub.spellings import spellings
+from consumers.infrahub.spellings import letter_by_letter, spellings
 from consumers.recorded_text import cut, storable
 
 MASK = "[redacted]"
@@ -20,7 +20,7 @@ MAX_TEXT = 2000
 _LEAST_ECHO = 12
 """Characters of a secret from which on it is looked for in data: a shorter one may be an ordinary word."""
 
-_WINDOW = 128 * 1024
+_WINDOW = 64 * 1024
 """Characters in which a credential is looked for by its place; far more than is kept, and still quick to search."""
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s@\"'<>]+@")
@@ -39,6 +39,7 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = [secret for secret in secrets if secret]
         self._spellings = _longest_first(spelling for secret in known for spelling in spellings(secret))
+        self._disguises = re.compile("|".join(map(letter_by_letter, known))) if known else None
         self._echoes = _longest_first(
             spelling for secret in known if len(secret) >= _LEAST_ECHO for spelling in spellings(secret)
         )
@@ -48,6 +49,8 @@ class Redactor:
         for spelling in self._spellings:
             text = text.replace(spelling, MASK)
         shown = text[:_WINDOW]
+        if self._disguises is not None:
+            shown = self._disguises.sub(MASK, shown)
         shown = _USER_INFO.sub(f"{MASK}@", shown)
         shown = _HEADER.sub(rf"\1\2{MASK}", shown)
         shown = _BEARER.sub(rf"\1\2{MASK}", shown)
@@ -56,7 +59,7 @@ class Redactor:
 
     def holds_secret(self, text: str) -> bool:
         """Whether a known secret stands in the text, in any spelling."""
-        return any(spelling in text for spelling in self._spellings)
+        return self._disguises is not None and self._disguises.search(text) is not None
 
     def is_echoed_in(self, document: bytes) -> bool:
         """Whether a known secret stands in a JSON document that is about to be used as data."""

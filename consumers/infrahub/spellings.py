@@ -6,35 +6,41 @@ import base64
 import html
 import json
 import re
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 _LEAST_ENCODED = 8
 """Characters of an encoded piece below which it could be anything."""
 
-_PERCENT = re.compile("%[0-9A-F]{2}")
-
 
 def spellings(secret: str) -> frozenset[str]:
-    """The secret as it is, percent-encoded, escaped for JSON (once and twice), HTML and Python, and in Base64.
+    """The spellings that are looked for in any amount of text: plain, as JSON, percent-encoded, and in Base64.
 
     Base64 groups three bytes, so that a secret behind a user's name has three faces; the characters that it shares with
     its neighbours are left out.
     """
-    escaped = json.dumps(secret)[1:-1]
-    plain = {
-        secret,
-        quote(secret, safe=""),
-        quote(secret),
-        quote_plus(secret),
-        escaped,
-        escaped.replace("/", "\\/"),
-        json.dumps(escaped)[1:-1],
-        html.escape(secret),
-        html.escape(secret, quote=False),
-        repr(secret)[1:-1],
-    }
-    lower = {_PERCENT.sub(lambda match: match.group().lower(), spelling) for spelling in plain}
-    return frozenset(plain | lower | _encoded(secret.encode()))
+    return frozenset({secret, json.dumps(secret)[1:-1], quote(secret, safe="")} | _encoded(secret.encode()))
+
+
+def letter_by_letter(secret: str) -> str:
+    """A pattern for the secret, each of its letters written in any way, such as ``/``, ``%2F`` or ``&#47;``.
+
+    Escapes of escapes are counted to a few, or a text of nothing but backslashes would be searched for minutes. Even so
+    it takes its time: it is for the part of a text that is shown.
+    """
+    return "".join(map(_letter, secret))
+
+
+def _letter(letter: str) -> str:
+    code = ord(letter)
+    digits = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in f"{code:02x}")
+    ways = [
+        rf"\\{{0,8}}{re.escape(letter)}",
+        rf"%(?:25){{0,3}}{digits}",
+        rf"\\{{1,8}}(?:u00|x){digits}",
+        rf"&#(?:0{{0,6}}{code}|[xX]0{{0,6}}{digits});",
+        re.escape(html.escape(letter)),
+    ]
+    return f"(?:{'|'.join(ways)})"
 
 
 def _encoded(secret: bytes) -> set[str]:
