@@ -17,15 +17,17 @@ from consumers.infrahub.exchange import FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.observation import observe
 from consumers.infrahub.peer_query import Component, Hits, lookup_text, lookup_variables, read_hits
+from ledger.plan.attribute_values import type_fault
 from ledger.plan.canonical import Identity, canonical_json_bytes
 from ledger.plan.describe import SecretFields, is_reference, object_text
 from ledger.plan.keying import usable
 from ledger.plan.normal_form import normalise_peer_identity
-from ledger.schema import DestinationSchema, KeyPath, Kind
+from ledger.schema import Attribute, DestinationSchema, KeyPath, Kind
 
 Condition = tuple[Component, Any]
 
 _FILL = "make a plan whose reference names every part of the peer's key; nothing has to be created for that"
+_RETYPE = "make a plan whose reference has values of the types that the destination's schema says"
 _CREATE = "create the peer at the destination or in an earlier operation of the plan, then resume the run"
 
 
@@ -128,7 +130,7 @@ class InfrahubPeerResolver:
         inner = self._schema.kinds.get(kind.relationships[path.relationship].peer)
         attribute = inner.attributes.get(path.attribute) if inner is not None and path.attribute is not None else None
         if attribute is not None and set(nested["identity"]) == {attribute.name}:
-            value = peer.usable(f"{path.relationship}.{attribute.name}", nested["identity"][attribute.name])
+            value = peer.held_by(attribute, f"{path.relationship}.{attribute.name}", nested["identity"][attribute.name])
             return Component.value(attribute, across=path.relationship), value
         return await self._peer_condition(path.relationship, nested, peer)
 
@@ -144,7 +146,7 @@ class InfrahubPeerResolver:
         attribute = kind.attributes.get(name)
         if attribute is None or attribute.is_secret:
             raise peer.not_found(f"{kind.kind} has no attribute {name!r} that could be looked up", _FILL)
-        return Component.value(attribute), peer.usable(name, peer.identity.get(name))
+        return Component.value(attribute), peer.held_by(attribute, name, peer.identity.get(name))
 
     async def _peer_condition(self, relationship: str, nested: Mapping[str, Any], peer: _Peer) -> Condition:
         node_id = await self.resolve(
@@ -186,10 +188,13 @@ class _Peer:
         """The peer in words, fit to be stored."""
         return object_text(self.kind, self.identity, secrets=SecretFields(self._schema))
 
-    def usable(self, name: str, value: Any) -> Any:
-        """The value, refused where it keys nothing; ``0`` and ``false`` are values (P47)."""
+    def held_by(self, attribute: Attribute, name: str, value: Any) -> Any:
+        """The value, refused where it keys nothing (``0`` and ``false`` do, P47) or no object can have it (FF16)."""
         if not usable(value) or isinstance(value, (list, dict)):
             raise self.not_found(f"no usable value for {name} in the reference", _FILL)
+        fault = type_fault(attribute, value)
+        if fault is not None:
+            raise self.not_found(f"{fault.found} for {name}, which holds {fault.expected}", _RETYPE)
         return value
 
     def reference(self, name: str) -> Mapping[str, Any]:

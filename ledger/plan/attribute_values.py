@@ -50,14 +50,15 @@ def value_faults(attribute: Attribute, value: Any) -> list[ValueFault]:
         return [] if attribute.optional else [ValueFault("a value: the attribute is mandatory", "null")]
     if is_pool_request(value) and attribute.kind not in ("JSON", "Any"):
         return [ValueFault("a value: a plan names what is written", "a request for a value from a pool")]
-    mistyped = _type_fault(attribute, value)
+    mistyped = type_fault(attribute, value)
     if mistyped is not None:
         return [mistyped]
     checks = (*_text_faults(attribute, value), *_number_faults(attribute, value), *_common_faults(attribute, value))
     return list(checks)
 
 
-def _type_fault(attribute: Attribute, value: Any) -> ValueFault | None:
+def type_fault(attribute: Attribute, value: Any) -> ValueFault | None:
+    """What is wrong with the type of a canonical value other than null; None where its attribute can hold it."""
     kind = attribute.kind
     if kind in _NUMBER_KINDS:
         right, wanted = isinstance(value, int) and not isinstance(value, bool), "a whole number, not as text"

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, declared, open_reader
 from consumers.infrahub.peers import InfrahubPeerResolver
 from consumers.infrahub.sandbox import JournalEntry, RunningSandbox
@@ -43,6 +45,8 @@ class WholePath:
     sandbox: RunningSandbox
     branch: str
     ledger: MemoryLedger = field(init=False)
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    """The GraphQL requests of all writers, look-ups included, in order."""
     runs: int = 0
 
     def __post_init__(self) -> None:
@@ -60,6 +64,9 @@ class WholePath:
     def settings(self, **changes: Any) -> InfrahubSettings:
         values = {"url": self.sandbox.url, "branch": self.branch, "token": self.sandbox.token, "retry_wait": 0}
         return InfrahubSettings(**{**values, "retry_wait_max": 0, "request_timeout": 10, **changes})
+
+    def _wire(self) -> httpx.AsyncBaseTransport:
+        return _Recorded(self.sent)
 
     # --- the destination
 
@@ -164,7 +171,7 @@ class WholePath:
             stop_poll_interval=0.0,
             open_attempts=1,
         )
-        opener = InfrahubOpener(declared(self.settings()))
+        opener = InfrahubOpener(declared(self.settings()), factory=self._wire)
         return BindingWriter("memory", self.binding, opener, settings, connect=self.ledger, clock=self.ledger.clock)
 
     async def write_alone(self, operation: PlannedOperation) -> str:
@@ -180,7 +187,7 @@ class WholePath:
 
     @asynccontextmanager
     async def _surface(self) -> AsyncIterator[InfrahubWriteSurface]:
-        opener = InfrahubOpener(declared(self.settings()))
+        opener = InfrahubOpener(declared(self.settings()), factory=self._wire)
         async with opener(self.binding, run_id=RUN_ID, guard=Guard()) as opened:
             assert isinstance(opened.writes, InfrahubWriteSurface)
             yield opened.writes
@@ -201,6 +208,19 @@ class WholePath:
     def operation_events(self) -> list[str]:
         """The kinds of all events about operations."""
         return [event.kind for event in self.ledger.log if event.kind.startswith("operation.")]
+
+
+class _Recorded(httpx.AsyncHTTPTransport):
+    """The real wire, with a copy of what went over it."""
+
+    def __init__(self, sent: list[dict[str, Any]]) -> None:
+        super().__init__(trust_env=False)
+        self._sent = sent
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            self._sent.append(json.loads(request.content))
+        return await super().handle_async_request(request)
 
 
 def operations(run: PlannedRun) -> list[PlannedOperation]:
