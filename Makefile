@@ -45,10 +45,11 @@ lint: $(BIN)/.installed ## ruff, mypy --strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-rules: $(BIN)/.installed ## write docs/rules.md, docs/refusals.md and docs/field-failures.md anew
+rules: $(BIN)/.installed ## write the pages of docs/ that are made from code and tests anew
 	@$(BIN)/python -m tests.support.rules_document
 	@$(BIN)/python -m tests.support.refusals_document
 	@$(BIN)/python -m tests.support.field_failures_document
+	@$(BIN)/python -m tests.support.classification_document
 
 mutants: $(BIN)/.installed ## take each load-bearing line out and name the test that notices
 	@bash tests/support/require_postgresql_15.sh

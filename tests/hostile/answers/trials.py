@@ -6,23 +6,49 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
+from consumers.infrahub.connection import InfrahubOpener, declared, open_reader
+from consumers.infrahub.write_surface import InfrahubWriteSurface
 from tests.hostile.answers.judged import Judged
-from tests.hostile.answers.writes import Writes
+from tests.hostile.answers.lookups import Lookups
+from tests.hostile.answers.pages import Pages
+from tests.hostile.answers.schemas import Schemas
+from tests.hostile.answers.served import HostileLayer
+from tests.hostile.answers.writes import BINDING, SCHEMA, TOKEN, Writes
+from tests.support.scripted_infrahub import RUN_ID, Guard, lab_settings
 
 
 class Trials:
     """Draws a case of some kind and judges it."""
 
-    def __init__(self, writes: Writes) -> None:
-        self._writes = writes
+    def __init__(self, writes: Writes, lookups: Lookups, pages: Pages) -> None:
+        self.writes = writes
+        self.lookups = lookups
+        self.pages = pages
+        self.schemas = Schemas()
 
     @classmethod
     @asynccontextmanager
     async def opened(cls) -> AsyncIterator[Trials]:
-        """All that is needed for many cases."""
-        async with Writes.opened() as writes:
-            yield cls(writes)
+        """All that is needed for many cases: two tries of what never ran, no waits, small pages."""
+        layer = HostileLayer(lambda _request: SCHEMA)
+        settings = lab_settings(token=TOKEN, attempts=2, page_size=3)
+        opener = InfrahubOpener(declared(settings), factory=lambda: layer)
+        async with (
+            opener(BINDING, run_id=RUN_ID, guard=Guard()) as destination,
+            open_reader(settings, factory=lambda: layer) as reader,
+        ):
+            await reader.schema()
+            surface = destination.writes
+            assert isinstance(surface, InfrahubWriteSurface)
+            yield cls(Writes(surface, layer), Lookups(surface, layer, TOKEN), Pages(reader, layer, TOKEN))
 
     async def drawn(self, random: Random) -> Judged:
-        """One case from nothing but ``random``."""
-        return await self._writes.drawn(random)
+        """One case from nothing but ``random``: four in five are writes."""
+        kind = random.random()
+        if kind < 0.8:
+            return await self.writes.drawn(random)
+        if kind < 0.9:
+            return await self.lookups.drawn(random)
+        if kind < 0.98:
+            return await self.pages.drawn(random)
+        return await self.schemas.drawn(random)

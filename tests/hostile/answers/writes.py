@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from random import Random
 
-from consumers.infrahub.connection import InfrahubOpener, declared
 from consumers.infrahub.own_ids import own_node_id
 from consumers.infrahub.write_surface import InfrahubWriteSurface
 from ledger.binding import DestinationBinding
@@ -19,16 +16,16 @@ from tests.hostile.answers.oracle import Form, is_read_back, may_be_said
 from tests.hostile.answers.served import HostileLayer, Served
 from tests.support.lab_schema import lab_document
 from tests.support.operations import create, one, update
-from tests.support.scripted_infrahub import RUN_ID, URL, Guard, lab_settings
+from tests.support.scripted_infrahub import RUN_ID, URL
 
 TOKEN = "CANARY_7F3A9C2E51D84B60_TOKEN"
 """Looks like a code, so that a place for codes must not be trusted either."""
 
-_BINDING = DestinationBinding(url=URL, branch="lab1")
+BINDING = DestinationBinding(url=URL, branch="lab1")
 _SITE_ID = "18ec9baa-2624-4515-e315-189fdf3551df"
 _PLACE = {"peer_kind": "LabSite", "identity": {"name": "dc1"}}
 _VLAN = create("LabVlan", {"vid": 7, "place": _PLACE}, {"vid": 7}, one("place", "LabSite", name="dc1"))
-_OWN_ID = own_node_id(_BINDING, run_id=RUN_ID, operation_id=_VLAN.operation_id)
+_OWN_ID = own_node_id(BINDING, run_id=RUN_ID, operation_id=_VLAN.operation_id)
 
 FORMS: tuple[tuple[Form, PlannedOperation], ...] = (
     (
@@ -48,18 +45,6 @@ class Writes:
     def __init__(self, surface: InfrahubWriteSurface, layer: HostileLayer) -> None:
         self._surface = surface
         self._layer = layer
-
-    @classmethod
-    @asynccontextmanager
-    async def opened(cls) -> AsyncIterator[Writes]:
-        """Two tries of what never ran, no waits."""
-        layer = HostileLayer(lambda _request: SCHEMA)
-        settings = lab_settings(token=TOKEN, attempts=2)
-        opener = InfrahubOpener(declared(settings), factory=lambda: layer)
-        async with opener(_BINDING, run_id=RUN_ID, guard=Guard()) as destination:
-            surface = destination.writes
-            assert isinstance(surface, InfrahubWriteSurface)
-            yield cls(surface, layer)
 
     async def drawn(self, random: Random) -> Judged:
         """One case from nothing but ``random``."""
