@@ -35,12 +35,12 @@ from tests.support.processes import RealProcess
 if TYPE_CHECKING:
     from tests.faults.campaign.lane import Database, Lane
 
-_LONGEST = 6.0
-"""So many times its planned length an episode may be disturbed, where the machine is slow."""
+_LONGEST = 25.0
+"""Seconds for which an episode may be disturbed at most, where the machine is slow."""
 
-_ENDED_ALL = (
-    "select count(*) from ledger.event e join ledger.binding b on b.id = e.binding_id"
-    " where b.branch = any($1::text[]) and e.kind = 'run.applied'"
+_THROUGH = (
+    "select count(distinct e.run_id) from ledger.event e join ledger.binding b on b.id = e.binding_id"
+    " where b.branch = any($1::text[]) and (e.kind = 'run.applied' or e.kind = 'run.failed' and e.run_id = any($2))"
 )
 _SEEN = (
     "select b.branch, e.position, encode(e.hash, 'hex') as hash from ledger.event e"
@@ -159,7 +159,7 @@ class Episode:
             asyncio.create_task(self._kill_operator(operator)),
         ]
         try:
-            await self._until_enough(database, writers, len(runs))
+            await self._until_enough(database, writers, runs)
         finally:
             disturbances[2].cancel()
             await asyncio.gather(*disturbances[:2])  # what was killed or taken away is there again
@@ -174,13 +174,14 @@ class Episode:
             self._wrong.append(f"the operator ended with status {status}")
         return operator
 
-    async def _until_enough(self, database: Database, writers: Writers, runs: int) -> None:
+    async def _until_enough(self, database: Database, writers: Writers, runs: list[Committed]) -> None:
         began = time.monotonic()
-        while (passed := time.monotonic() - began) < self._script.lasts * _LONGEST:
+        doomed = [run.files.run_id for run in runs if run.files.doomed is not None]
+        while (passed := time.monotonic() - began) < _LONGEST:
             if passed > self._script.lasts and writers.are_through:
                 return
             try:
-                if await _value(database.admin, _ENDED_ALL, list(self._branches)) == runs:
+                if await _value(database.admin, _THROUGH, list(self._branches), doomed) == len(runs):
                     return
             except _AWAY:
                 self._done["looks while the database was away"] += 1

@@ -22,7 +22,6 @@ from tests.faults.campaign.trail import Trail
 from tests.faults.campaign.writer_process import NamedTransport, Stand, noting_connector
 from tests.support.real_writer import TOKEN
 
-_ROUNDS = 4
 _WITHIN = 40.0
 Ordered = tuple[str, RunScript, PlanCommit]
 
@@ -51,9 +50,10 @@ async def _carry_out(
     ledger: Ledger, writer: BindingWriter, binding: DestinationBinding, script: RunScript, commit: PlanCommit
 ) -> None:
     policy = Policy(on_unknown="converge", allow_stale=script.resume_stale)
-    for _ in range(_ROUNDS):
-        if await _drained(writer, script.run_id) == "run.applied":
-            return
+    before = ""
+    while (ending := await _drained(writer, script.run_id)) not in ("run.applied", before):
+        # the same end twice over: it stays so
+        before = ending if ending in ("run.failed", "plan.refused") else ""
         try:
             await give(ledger, binding, "resume", commit, policy)
         except RunFinishedError:

@@ -17,7 +17,7 @@ from tests.faults.facts import Freeze
 from tests.support.processes import RealProcess
 from tests.support.waiting import until
 
-_LOOK_EVERY = 0.005
+_LOOK_EVERY = 0.01
 _ENDS_WITHIN = 30.0
 
 
