@@ -67,15 +67,18 @@ _HTTP_STATUSES: tuple[Any, ...] = (404, 422, 500, 503, "404", 404.0, True, None)
 _CONFIRMED = {"ok": True, "object": {"id": SENT_ID}}
 _BESIDE: tuple[Any, ...] = (None, {FIELD: None}, {}, {FIELD: _CONFIRMED}, {"Other": {}}, [], [_CONFIRMED], "text", 0)
 
+_ODD_IDS: tuple[Any, ...] = ("", " ", "a b", "\x00", "\ud800", "x" * 129, 7, None, [], {})
+_ODD_OBJECTS: tuple[Any, ...] = (None, [], SENT_ID, 0)
+_ODD_OKS: tuple[Any, ...] = (False, None, 1, "true", [True])
 _RESULTS: tuple[Any, ...] = (
     _CONFIRMED,
     {"ok": True, "object": {"id": OTHER_ID}},
     {"ok": True, "object": {"id": SENT_ID.upper()}},
-    *({"ok": True, "object": {"id": odd}} for odd in ("", " ", "a b", "\x00", "\ud800", "x" * 129, 7, None, [], {})),
+    *({"ok": True, "object": {"id": odd}} for odd in _ODD_IDS),
     {"ok": True, "object": {}},
-    *({"ok": True, "object": odd} for odd in (None, [], SENT_ID, 0)),
+    *({"ok": True, "object": odd} for odd in _ODD_OBJECTS),
     {"ok": True},
-    *({"ok": odd, "object": {"id": SENT_ID}} for odd in (False, None, 1, "true", [True])),
+    *({"ok": odd, "object": {"id": SENT_ID}} for odd in _ODD_OKS),
     {"object": {"id": SENT_ID}},
     {},
     None,
@@ -84,6 +87,10 @@ _RESULTS: tuple[Any, ...] = (
     True,
 )
 
+_NO_GRAPHQL: tuple[Any, ...] = ([], [{"data": {}}], None, 0, "text", True, {}, {"ok": True}, {"detail": []})
+_ODD_DATA: tuple[Any, ...] = (None, [], "text", 0, {}, {"Other": _CONFIRMED}, {FIELD: _CONFIRMED, "Other": None})
+_ODD_ERRORS: tuple[Any, ...] = ([], None, {}, "", "text", 0, ["text"], [[]], [{}, "text"])
+_NO_MARKS: tuple[Any, ...] = (None, [], "text", {})
 _NO_JSON = (
     b"",
     b"text",
@@ -128,13 +135,13 @@ def _answered(status: int | None, body: bytes, headers: dict[str, str] | None = 
 
 def _plain_bodies() -> Iterator[bytes]:
     yield from _NO_JSON
-    for document in ([], [{"data": {}}], None, 0, "text", True, {}, {"ok": True}, {"detail": []}):
+    for document in _NO_GRAPHQL:
         yield _text(document)
-    for data in (None, [], "text", 0, {}, {"Other": _CONFIRMED}, {FIELD: _CONFIRMED, "Other": None}):
+    for data in _ODD_DATA:
         yield _text({"data": data})
     for result in _RESULTS:
         yield _text({"data": {FIELD: result}})
-    for errors, data in itertools.product(([], None, {}, "", "text", 0, ["text"], [[]], [{}, "text"]), _BESIDE):
+    for errors, data in itertools.product(_ODD_ERRORS, _BESIDE):
         yield _text({"data": data, "errors": errors})
 
 
@@ -152,7 +159,7 @@ def _bodies_with_errors() -> Iterator[bytes]:
         yield _text({"errors": [proof]})
         for path in _PATHS:
             yield _text({"data": data, "errors": [{**proof, "path": path}]})
-    for marks in (None, [], "text", {}):
+    for marks in _NO_MARKS:
         yield _text({"data": {FIELD: None}, "errors": [{"message": "no", "path": [FIELD], "extensions": marks}]})
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from random import Random
+from typing import Any, Self
 
 from consumers.infrahub.connection import InfrahubOpener, declared, open_reader
 from consumers.infrahub.write_surface import InfrahubWriteSurface
@@ -52,3 +54,23 @@ class Trials:
         if kind < 0.98:
             return await self.pages.drawn(random)
         return await self.schemas.drawn(random)
+
+
+class OnOneLoop:
+    """The trials for callers that are not asynchronous: opened once, every case on the same loop."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._runner = runner
+        self._opened = Trials.opened()
+        self.trials: Trials
+
+    def __enter__(self) -> Self:
+        self.trials = self._runner.run(self._opened.__aenter__())
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._runner.run(self._opened.__aexit__(None, None, None))
+
+    def judge(self, case: Coroutine[Any, Any, Judged]) -> Judged:
+        """One case."""
+        return self._runner.run(case)
