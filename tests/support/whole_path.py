@@ -32,7 +32,7 @@ from tests.support.committed_plans import commit_of, in_order, save
 from tests.support.memory_ledger import MemoryLedger
 from tests.support.planning import CLOCK, small
 from tests.support.plans import manifest_document
-from tests.support.scripted_infrahub import RUN_ID, Guard
+from tests.support.scripted_infrahub import RUN_ID, Guard, ScriptedInfrahub
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -48,6 +48,8 @@ class WholePath:
     sent: list[dict[str, Any]] = field(default_factory=list)
     """The GraphQL requests of all writers, look-ups included, in order."""
     runs: int = 0
+    answered_by: ScriptedInfrahub | None = None
+    """Writes go to this one, where it is set, and no request reaches the sandbox."""
 
     def __post_init__(self) -> None:
         self.ledger = MemoryLedger(url=self.sandbox.url, branch=self.branch)
@@ -66,7 +68,7 @@ class WholePath:
         return InfrahubSettings(**{**values, "retry_wait_max": 0, "request_timeout": 10, **changes})
 
     def _wire(self) -> httpx.AsyncBaseTransport:
-        return _Recorded(self.sent)
+        return _Recorded(self.sent) if self.answered_by is None else self.answered_by.new_transport()
 
     # --- the destination
 
