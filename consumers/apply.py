@@ -15,7 +15,7 @@ records the operation as unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -81,6 +81,7 @@ class RunApplication:
         policy: Policy,
         settings: WriterSettings,
         order_inbox_id: int | None = None,
+        notes: Mapping[str, str] | None = None,
         pause: PauseHook | None = None,
         observe: WriterObserver = unobserved,
         clock: Clock = suspend_clock,
@@ -88,6 +89,7 @@ class RunApplication:
         """``operations`` is the whole plan in stored order; what has a success in the history is passed over.
 
         ``order_inbox_id`` is the order that this run carries out; it is closed together with the terminal event.
+        ``notes`` is what the outcome of an applied operation says beside its node, by operation id.
         """
         self._operations = operations
         self._destination = destination
@@ -99,6 +101,7 @@ class RunApplication:
         self._policy = policy
         self._settings = settings
         self._order = order_inbox_id
+        self._notes = notes or {}
         self._pause = pause or NoPause()
         self._observe = observe
         self._clock = clock
@@ -231,6 +234,7 @@ class RunApplication:
             answered,
             sent_ms=int((sent - self._began) * 1000),
             duration_ms=int((self._clock() - sent) * 1000),
+            note=self._notes.get(operation.operation_id),
         )
 
     def _conclude(self, attempt: Attempt, verdict: Verdict) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from consumers.errors import (
     UncountableOperationsError,
 )
 from consumers.history import RunHistory
-from consumers.overlaps import find_overlaps, overlap_refusals
+from consumers.overlaps import ForeignOverlap, find_overlaps, notes_of_creates, overlap_refusals
 from consumers.ports import LedgerPort
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
@@ -58,6 +58,8 @@ class AdmittedPlan:
     artifact: PlanArtifact
     destination: PlannedWriteDestination
     overlaps: tuple[Overlap, ...]
+    notes: Mapping[str, str]
+    """What the outcomes of creates say that meet an object which is known to be there, by operation id."""
 
 
 def read_committed(root: Path, commit: PlanCommit) -> RawPlanArtifact:
@@ -115,14 +117,19 @@ class Gate:
         missing_on = None if surface is not None else type(destination).__name__
         # In a thread: hashing and checking a big plan must not hold up the renewal of the lease.
         findings, artifact = await asyncio.to_thread(self._check_bytes, raw, missing_on, opened.schema)
-        overlaps: tuple[Overlap, ...] = ()
+        overlaps: list[ForeignOverlap] = []
         if artifact is not None:
             findings += await self._stale_findings(artifact.manifest)
-            found, overlaps = await self._check_overlaps(artifact, opened.schema)
-            findings += found
+            overlaps = await self._overlaps(artifact)
+            findings += self._overlap_findings(overlaps, opened.schema)
         if findings or artifact is None or surface is None:
             raise RunRefusedError(run_id=self.commit.run_id, findings=findings)
-        return AdmittedPlan(artifact=artifact, destination=surface, overlaps=overlaps)
+        return AdmittedPlan(
+            artifact=artifact,
+            destination=surface,
+            overlaps=tuple(found.overlap for found in overlaps),
+            notes=notes_of_creates(overlaps),
+        )
 
     def _check_bytes(
         self, raw: RawPlanArtifact, write_surface_missing_on: str | None, schema: DestinationSchema
@@ -254,19 +261,24 @@ class Gate:
             found=f"run {last['run_id']} of {last['created_at']}; this plan is of {manifest.created_at}",
         )
 
-    async def _check_overlaps(
-        self, artifact: PlanArtifact, schema: DestinationSchema
-    ) -> tuple[list[Finding], tuple[Overlap, ...]]:
-        overlaps = await find_overlaps(
+    async def _overlaps(self, artifact: PlanArtifact) -> list[ForeignOverlap]:
+        """Writes to the same objects since the plan was made.
+
+        Newer ones of the same source make a plan stale. Where a person applies it all the same, they are named too.
+        """
+        found = await find_overlaps(
             self.ledger,
             self.binding_id,
-            source=self.commit.source,
+            source="" if self.policy.allow_stale else self.commit.source,
             after_position=self.commit.ledger_position or 0,
             operations=artifact.operations,
             is_done=self.history.has_success,
         )
-        refusals = overlap_refusals(overlaps, schema, refuse_all=self.policy.on_overlap == "refuse")
-        return _findings_of(refusals), tuple(found.overlap for found in overlaps)
+        return [one for one in found if one.overlap.run_id != self.commit.run_id]
+
+    def _overlap_findings(self, overlaps: Sequence[ForeignOverlap], schema: DestinationSchema) -> list[Finding]:
+        refuse_all = self.policy.on_overlap == "refuse"
+        return _findings_of(overlap_refusals(overlaps, schema, own_source=self.commit.source, refuse_all=refuse_all))
 
 
 def _countability(artifact: PlanArtifact) -> list[ApplyLedgerError]:

@@ -33,7 +33,9 @@ class Verdict:
     settle: bool = False
 
 
-def applied_verdict(operation: PlannedOperation, answered: object, *, sent_ms: int, duration_ms: int) -> Verdict:
+def applied_verdict(
+    operation: PlannedOperation, answered: object, *, sent_ms: int, duration_ms: int, note: str | None = None
+) -> Verdict:
     """The verdict on a node id that the destination answered with.
 
     A missing or blank id, and on an update any other id than the recorded one, is no proof of success (G6).
@@ -46,7 +48,7 @@ def applied_verdict(operation: PlannedOperation, answered: object, *, sent_ms: i
         )
     return Verdict(
         "operation.applied",
-        OperationApplied(node_id=recordable(answered), sent_ms=sent_ms, duration_ms=duration_ms),
+        OperationApplied(node_id=recordable(answered), sent_ms=sent_ms, duration_ms=duration_ms, note=note),
     )
 
 

@@ -54,7 +54,7 @@ async def find_overlaps(
     Args:
         ledger: where outcomes and plans are.
         binding_id: the destination.
-        source: the source of this plan; its own writes are no overlap.
+        source: the source whose writes are no overlap: this plan's own, or "" where a stale plan is applied on purpose.
         after_position: writes up to this position were seen when the plan was made.
         operations: the plan's; recorded deletes overwrite nothing and are passed over.
         is_done: whether the operation with an identifier needs no further attempt; such ones are passed over too.
@@ -99,10 +99,20 @@ def _values(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**(record.get("payload") or {}), **{reference["field"]: reference for reference in references}}
 
 
+def notes_of_creates(overlaps: Sequence[ForeignOverlap]) -> dict[str, str]:
+    """What the outcome of each create says that meets an object which is known to be there (FF36), by operation id."""
+    return {
+        found.operation.operation_id: f"it met an object that was there: run {found.overlap.run_id} of source "
+        f"{found.overlap.source} wrote it at ledger position {found.overlap.position}"
+        for found in overlaps
+        if found.operation.action == "create"
+    }
+
+
 def overlap_refusals(
-    overlaps: Sequence[ForeignOverlap], schema: DestinationSchema, *, refuse_all: bool
+    overlaps: Sequence[ForeignOverlap], schema: DestinationSchema, *, own_source: str, refuse_all: bool
 ) -> list[ApplyLedgerError]:
-    """Overlaps that are refused before the first write.
+    """Overlaps that are refused before the first write; ``refuse_all`` means those of other sources.
 
     A create of a kind that is keyed by a constraint alone cannot converge onto the object that another source created
     since: the server could only refuse it, in the middle of the run. It is refused whatever the policy says.
@@ -113,7 +123,7 @@ def overlap_refusals(
         unmatched = kind is not None and kind.keyed_by_constraint_alone
         if found.operation.action == "create" and found.foreign_action == "create" and unmatched:
             refusals.append(_overlapping_create(found.overlap))
-        elif refuse_all:
+        elif refuse_all and found.overlap.source != own_source:
             refusals.append(_refused_overlap(found.overlap))
     return refusals
 

@@ -293,6 +293,7 @@ class _OneRun:
             policy=policy,
             settings=self._worker.settings,
             order_inbox_id=self._order.inbox_id,
+            notes=admitted.notes,
             pause=self._worker.pause,
             observe=self._worker.observe,
             clock=self._worker.clock,

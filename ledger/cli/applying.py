@@ -251,6 +251,8 @@ def show_result(result: RunResult, run: str, *, table: bool, repeated: bool = Fa
         people.print("this is the verdict of its earlier commit; `resume` asks again, also under another policy")
         next_command(f"apply-ledger resume {run} --reason TEXT   (with --allow-stale where a person decides so)")
         return
+    if result.state == "applied" and repeated:
+        people.print(f"it was applied before, at {result.document['ended_at']}; nothing was sent again")
     if result.state in ("failed", "interrupted", "stopped"):
         next_command(f"apply-ledger resume {run} --reason TEXT")
     elif result.state == "refused":
