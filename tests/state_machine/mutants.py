@@ -41,9 +41,9 @@ _FENCE = "perform ledger.lock_as_writer(p_binding_id, p_owner, p_epoch);\n    "
 _RELEASE = "update ledger.binding b\n    set lease_owner = null"
 _RENEW = "update ledger.binding b set lease_expires_at"
 _SETTLES = "greatest(b.quiet_until, v_now + make_interval(secs => p_settle)) end"
-_MARK_REPEATED = "perform ledger.check_repeated_mark(v_binding, p_mark, p_mark_run, p_mark_ordinal, p_mark_attempt);"
+_MARK_REPEATED = "perform ledger.check_repeated_mark(b, p_mark, p_mark_run, p_mark_ordinal, p_mark_attempt)"
 _CHAINED_TIME = "pg_catalog.int8send((extract(epoch from p_recorded_at) * 1000000)::bigint)"
-_HEAD = "head_position = append_marked.last_position"
+_HEAD = "head_position = append_events.last_position"
 _OTHER_PLAN = "v_first.plan_checksum <> decode(v_commit ->> 'plan_checksum', 'hex')"
 _OTHER_POLICY = "v_is_open and p_first.body::jsonb -> 'policy' <> p_commit -> 'policy'"
 _FIRST_COMMIT = "i.binding_id = p_binding_id and i.kind = 'commit' and i.run_id = v_run_id"
@@ -51,9 +51,11 @@ _BESIDE = "is not distinct from (n.run_id, n.operation_id, n.ordinal, n.attempt)
 _CLOSES = "perform ledger.close_order_locked(p_binding_id, p_close_orders[i], p_close_states[i]);"
 
 FAULTS = (
-    Fault("epoch compare", "v_binding.writer_epoch is distinct from p_epoch or", ""),
-    Fault("owner compare", "or v_binding.lease_owner is distinct from p_owner", ""),
-    Fault("the whole fence", "if v_binding.writer_epoch is distinct from p_epoch or v_b", "if false and v_b"),
+    Fault("append: epoch compare", "or v_epoch is distinct from p_epoch", ""),
+    Fault("append: owner compare", "or v_owner is distinct from p_owner", ""),
+    Fault("append: the whole fence", "if not found or v_epoch is distinct from p_epoch or", "if false and"),
+    Fault("others: epoch compare", "v_binding.writer_epoch is distinct from p_epoch or", ""),
+    Fault("others: owner compare", "or v_binding.lease_owner is distinct from p_owner", ""),
     Fault("claim: live lease", "if not v_is_repeat and v_binding.lease_expires_at > v_now", "if false"),
     Fault("claim: compares the epoch", "if not v_is_repeat and v_binding.writer_epoch <> p_expected_epoch", "if false"),
     Fault("claim: raises the epoch", "set writer_epoch = claim_v1.epoch, lease_owner", "set lease_owner"),
@@ -65,20 +67,22 @@ FAULTS = (
         "release: twice is once", "if v_binding.writer_epoch = p_epoch and v_binding.lease_owner is null", "if false"
     ),
     Fault("close_order: compares", _FENCE + "perform ledger.close_order_locked", "perform ledger.close_order_locked"),
-    Fault("repeat: known ids", "if v_next = p_event_ids[i] then", "if false then"),
+    Fault("repeat: known ids", "coalesce(v_next = p_event_ids[i], false)", "false"),
     Fault("repeat: content", "if v_same <> cardinality(p_event_ids)", "if false"),
     Fault("repeat: fields beside the body", _BESIDE, "is not null"),
     Fault("repeat: company", "or p_event_ids <> array(", "or p_event_ids <> all (select p_event_ids union select "),
-    Fault("repeat: mark", _MARK_REPEATED, "null;"),
+    Fault("repeat: mark", _MARK_REPEATED, "perform null"),
     Fault("one outcome for an attempt", "create unique index event_one_outcome", "create index event_one_outcome"),
     Fault("one success for an operation", "create unique index event_one_success", "create index event_one_success"),
-    Fault("quiet period", "if p_mark = 'set' and p_binding.quiet_until > clock_timestamp()", "if false"),
-    Fault("unknown: settles", "case when p_settle is null then b.quiet_until", "case when true then b.quiet_until"),
-    Fault("a doubt is told", "if p_told <> (p_mark <> 'keep'", "if false and (p_mark <> 'keep'"),
+    Fault("quiet period", "or v_quiet_until > clock_timestamp())", ")"),
+    Fault(
+        "unknown: settles", "if p_settle is not null then\n            v_quiet", "if false then\n            v_quiet"
+    ),
+    Fault("a doubt is told", "if v_run is not null and v_told <>", "if false and v_told <>"),
     Fault("the attempt is marked", "when 'set' then p_mark_attempt end", "when 'set' then 1 end"),
     Fault("chain: a field", _CHAINED_TIME, "pg_catalog.int8send(0)"),
     Fault("chain: the one before", "'\\x01'::bytea || p_prev_hash", "'\\x01'::bytea || ''::bytea"),
-    Fault("the head's hash", _HEAD + ", head_hash = append_marked.head_hash", _HEAD),
+    Fault("the head's hash", _HEAD + ", head_hash = append_events.head_hash", _HEAD),
     Fault("commit: another plan", "elsif " + _OTHER_PLAN, "elsif false"),
     Fault("commit: another policy", "if " + _OTHER_POLICY, "if false"),
     Fault("commit: another artifact", "or p_first.artifact_digest <> p_artifact_digest", ""),

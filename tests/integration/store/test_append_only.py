@@ -41,7 +41,7 @@ ATTACKS = {
     "inner append": "select ledger.append_locked(b, 1, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', null)"
     " from ledger.binding b",
     "inner lock": "select ledger.lock_binding(1)",
-    "inner mark": "select ledger.append_marked(null, 1, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', null, 'clear',"
+    "inner mark": "select ledger.append_events(1, 'u', 'b', 0, '', 1, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',"
     " null, null, null, null)",
     "inner close": "select ledger.close_order_locked(1, 1, 'done')",
     "inner order": "select ledger.insert_order(b, gen_random_uuid(), 'stop', 'r', '{}', 1, null, null, null, null)"
