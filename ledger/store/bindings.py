@@ -96,21 +96,6 @@ def in_flight_of(row: Any) -> InFlight | None:
 
 
 def stored_event(row: Any) -> StoredEvent:
-    """An event from its row; the body's bytes are those that were hashed."""
-    return StoredEvent(
-        url=row["url"],
-        branch=row["branch"],
-        position=row["position"],
-        event_id=row["event_id"],
-        kind=row["kind"],
-        schema_version=row["schema_version"],
-        run_id=row["run_id"],
-        operation_id=row["operation_id"],
-        ordinal=row["ordinal"],
-        attempt=row["attempt"],
-        writer_epoch=row["writer_epoch"],
-        recorded_at=row["recorded_at"],
-        body=row["body"].encode(),
-        prev_hash=row["prev_hash"],
-        hash=row["hash"],
-    )
+    """An event from its row, whose columns are its fields in order; the body's bytes are those that were hashed."""
+    *before, body, prev_hash, own_hash = row
+    return StoredEvent._make((*before, body.encode(), prev_hash, own_hash))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -209,4 +209,4 @@ def _outcomes(lease: Lease, plan: _Plan, head: Appended) -> Iterator[StoredEvent
             hash=b"",
         )
         previous = event_hash(unsealed)
-        yield replace(unsealed, hash=previous)
+        yield unsealed._replace(hash=previous)

@@ -20,7 +20,9 @@ select *, coalesce(lease_expires_at > clock_timestamp(), false) as live,
 from ledger.binding where id = $1
 """
 _EVENTS = """
-select b.url, b.branch, e.* from ledger.event e join ledger.binding b on b.id = e.binding_id
+select b.url, b.branch, e.position, e.event_id, e.kind, e.schema_version, e.run_id, e.operation_id, e.ordinal,
+       e.attempt, e.writer_epoch, e.recorded_at, e.body, e.prev_hash, e.hash
+from ledger.event e join ledger.binding b on b.id = e.binding_id
 where e.binding_id = $1 order by e.position
 """
 _INBOX = "select * from ledger.inbox where binding_id = $1 order by inbox_id"

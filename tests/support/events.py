@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -75,7 +75,7 @@ class EventLog:
             prev_hash=self.events[-1].hash if self.events else GENESIS,
             hash=b"",
         )
-        event = replace(event, hash=event_hash(event))
+        event = event._replace(hash=event_hash(event))
         self.events.append(event)
         return event
 
@@ -157,7 +157,7 @@ def rechained(events: Sequence[StoredEvent], *, start: int) -> list[StoredEvent]
     for index, event in enumerate(events):
         changed = event
         if index >= start:
-            changed = replace(event, prev_hash=result[-1].hash if result else GENESIS)
-            changed = replace(changed, hash=event_hash(changed))
+            changed = event._replace(prev_hash=result[-1].hash if result else GENESIS)
+            changed = changed._replace(hash=event_hash(changed))
         result.append(changed)
     return result

@@ -25,6 +25,7 @@ from ledger.store.errors import (
     TooManyEventsError,
 )
 from ledger.store.ledger import Ledger
+from ledger.store.sql_files import query
 from ledger.store.writer import InFlight, Lease, WriterStore
 from tests.support.store import (
     BINDING,
@@ -119,9 +120,9 @@ async def test_g08_both_programs_take_every_number_with_its_sign_and_to_its_end(
         prev_hash=bytes(32),
         hash=bytes(32),
     )
-    events = [replace(base, position=n, ordinal=n, writer_epoch=n) for n in wide]
-    events += [replace(base, schema_version=n, attempt=n) for n in narrow]
-    events += [replace(base, recorded_at=moment) for moment in moments]
+    events = [base._replace(position=n, ordinal=n, writer_epoch=n) for n in wide]
+    events += [base._replace(schema_version=n, attempt=n) for n in narrow]
+    events += [base._replace(recorded_at=moment) for moment in moments]
     for event in events:
         stored = await admin.fetchval(
             "select ledger.event_hash_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
@@ -401,3 +402,10 @@ async def test_each_binding_has_a_chain_of_its_own(
         )
     assert await chain_is_whole(ledger, lease.binding_id) == 2
     assert await chain_is_whole(ledger, other) == 2
+
+
+@pytest.mark.parametrize("name", ["events", "events_of_run"])
+async def test_events_are_read_in_the_order_of_their_fields(ledger_dsns: dict[str, str], name: str) -> None:
+    async with connection_to(ledger_dsns["reader"]) as connection:
+        columns = (await connection.prepare(query(name))).get_attributes()
+    assert tuple(column.name for column in columns) == StoredEvent._fields
