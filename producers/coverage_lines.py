@@ -7,7 +7,7 @@ from typing import Any
 
 from ledger.plan.canonical import canonical_value
 from ledger.plan.coverage import CoverageLine, Difference, MappingEntry, Providers
-from ledger.plan.model import PlannedOperation
+from ledger.plan.model import DECODED, PlannedOperation
 from producers.destination_side import DestinationSide
 from producers.drafts import Draft, observed_values, wanted_value
 from producers.mapping import EntryPlan, MappingPlan
@@ -29,6 +29,7 @@ class CoverageLines:
         self._destination = destination
         self._providers = providers
         self._kind_tiers = kind_tiers
+        self._selected: dict[int, dict[str, Any]] = {}
 
     def changed(self, draft: Draft, operation: PlannedOperation) -> CoverageLine:
         """A create, or an update with observed and desired value of each differing field (H7, H8, H16)."""
@@ -39,7 +40,7 @@ class CoverageLines:
                 name: Difference(observed=observed.get(name), desired=wanted_value(draft.record, name))
                 for name in draft.differing
             }
-        return CoverageLine(
+        return _line(
             kind=operation.kind,
             identity=operation.identity,
             action="create" if draft.observed is None else "update",
@@ -53,7 +54,7 @@ class CoverageLines:
 
     def unchanged(self, record: SourceRecord, observed: ObservedRecord) -> CoverageLine:
         """A resource that is as wanted (H6, H11)."""
-        return CoverageLine(
+        return _line(
             kind=record.kind,
             identity=record.identity or {},
             action="none",
@@ -120,18 +121,21 @@ class CoverageLines:
         )
 
     def _selected_by(self, entry: EntryPlan) -> dict[str, Any]:
-        return {
-            "entry": MappingEntry(index=entry.index, name=entry.endpoint),
-            "filters": [
-                {
-                    "field": ".".join(item.path),
-                    "operation": item.operation,
-                    "value": canonical_value(item.value, kind=entry.kind, field="filters"),
-                }
-                for item in entry.filters
-            ],
-            "providers": self._providers,
-        }
+        selected = self._selected.get(entry.index)
+        if selected is None:
+            selected = self._selected[entry.index] = {
+                "entry": MappingEntry(index=entry.index, name=entry.endpoint),
+                "filters": [
+                    {
+                        "field": ".".join(item.path),
+                        "operation": item.operation,
+                        "value": canonical_value(item.value, kind=entry.kind, field="filters"),
+                    }
+                    for item in entry.filters
+                ],
+                "providers": self._providers,
+            }
+        return selected
 
     def _partial(self, record: SourceRecord) -> dict[str, Any]:
         known: dict[str, Any] = {}
@@ -143,6 +147,11 @@ class CoverageLines:
                     {"id" if isinstance(item, LocalId) else "unique_id": item.text} for item in record.tokens[name]
                 ]
         return {**known, SOURCE_ID: record.local_id if record.local_id is not None else f"row {record.row}"}
+
+
+def _line(**values: Any) -> CoverageLine:
+    """A line of a record or an operation: its identity is canonical since it was made."""
+    return CoverageLine.model_validate(values, context=DECODED)
 
 
 def _cut_text(draft: Draft) -> str | None:

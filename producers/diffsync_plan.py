@@ -8,7 +8,7 @@ the fields that an object has are compared: diffsync looks at the fields that bo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,8 +16,9 @@ from diffsync import Adapter, DiffSyncModel
 from diffsync.enum import DiffSyncFlags
 from diffsync.helpers import DiffSyncDiffer
 
-from ledger.plan.canonical import canonical_json_bytes
+from ledger.plan.canonical import canonical_json_text
 
+_Objects = Mapping[str, Mapping[str, str]]
 Change = Literal["create", "update", "delete", "none"]
 
 
@@ -67,7 +68,7 @@ class Side:
 
 def compared_text(value: Any) -> str:
     """The text under which a canonical value is compared."""
-    return canonical_json_bytes(value).decode()
+    return canonical_json_text(value)
 
 
 def compare(
@@ -91,10 +92,12 @@ def compare(
         One entry for each identity that either side has, unchanged ones included (H11), in no particular order.
     """
     models = {kind: _model(kind) for kind in kinds}
-    wanted, observed = _adapter(source, models), _adapter(destination, models)
+    equal = {kind: _equal(source.objects.get(kind, {}), destination.objects.get(kind, {})) for kind in models}
+    wanted, observed = _adapter(source, models, equal), _adapter(destination, models, equal)
     differ = DiffSyncDiffer(wanted, observed, flags, callback=_callback(progress))
     diff = differ.calculate_diffs()
-    return [_compared(element) for element in diff.get_children()]
+    unchanged = [Compared(kind, identity, "none", ()) for kind, found in equal.items() for identity in found]
+    return unchanged + [_compared(element) for element in diff.get_children()]
 
 
 def _callback(progress: Callable[[int, int], None] | None) -> Callable[[str, int, int], None] | None:
@@ -113,10 +116,27 @@ def _model(kind: str) -> type[ComparedObject]:
     return type(kind, (ComparedObject,), {"_modelname": kind, "__module__": __name__})
 
 
-def _adapter(side: Side, models: Mapping[str, type[ComparedObject]]) -> Adapter:
+def _equal(wanted: _Objects, observed: _Objects) -> set[str]:
+    """Identities under which no field that both sides have differs.
+
+    Whatever the flags say, diffsync finds such a pair unchanged. A world that was applied before consists of them, and
+    to make models and elements of each costs more than anything else that is done with it.
+    """
+    return {
+        identity
+        for identity, fields in wanted.items()
+        if (found := observed.get(identity)) is not None
+        and all(found.get(name, text) == text for name, text in fields.items())
+    }
+
+
+def _adapter(
+    side: Side, models: Mapping[str, type[ComparedObject]], left_out: Mapping[str, Collection[str]]
+) -> Adapter:
     adapter_class = type("ComparedSide", (Adapter,), {"top_level": list(models), **models})
     adapter: Adapter = adapter_class(name=side.name)
     for kind, model in models.items():
         for identity, fields in side.objects.get(kind, {}).items():
-            adapter.add(model(identity=identity, fields=dict(fields)))
+            if identity not in left_out[kind]:
+                adapter.add(model(identity=identity, fields=dict(fields)))
     return adapter

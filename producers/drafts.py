@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ledger.plan.canonical import canonical_json_bytes, operation_id
-from ledger.plan.model import PlannedOperation, RelationshipReference
+from ledger.plan.canonical import canonical_json_bytes, canonical_operation_id
+from ledger.plan.model import DECODED, PlannedOperation, RelationshipReference
 from producers.destination_side import DestinationSide
 from producers.diffsync_plan import compared_text
 from producers.mapping import FieldPlan, MappingPlan
@@ -49,24 +49,27 @@ def draft_operation(
     references = [
         _reference(fields[name], peers, mapping) for name, peers in sorted(record.peers.items()) if name not in left_out
     ]
-    # checked by the model: every identity part is carried exactly once (A46)
-    return PlannedOperation(
-        operation_id=operation_id(action, record.kind, identity),
-        action="create" if observed is None else "update",
-        kind=record.kind,
-        identity=identity,
-        tier=0,
-        payload=dict(sorted(record.values.items())),
-        relationships=references or None,
-        destination_id=None if observed is None else observed.id,
-    )
+    values: dict[str, Any] = {
+        "operation_id": canonical_operation_id(action, record.kind, identity),
+        "action": action,
+        "kind": record.kind,
+        "identity": identity,
+        "tier": 0,
+        "payload": dict(sorted(record.values.items())),
+    }
+    if references:
+        values["relationships"] = references
+    if observed is not None:
+        values["destination_id"] = observed.id
+    # A record's values are canonical since they were read. Checked: every identity part is carried exactly once (A46).
+    return PlannedOperation.model_validate(values, context=DECODED)
 
 
 def delete_operation(record: ObservedRecord) -> PlannedOperation:
     """The recorded delete of an object that only the destination has; it carries its identity alone (A28)."""
     identity = record.identity or {}
     return PlannedOperation(
-        operation_id=operation_id("delete", record.kind, identity),
+        operation_id=canonical_operation_id("delete", record.kind, identity),
         action="delete",
         kind=record.kind,
         identity=identity,
@@ -78,12 +81,15 @@ def _reference(plan: FieldPlan, peers: tuple[Peer, ...], mapping: MappingPlan) -
     reference = plan.reference or ""
     # an emptied set has no peer to tell its kind: the entry's own reference does, or the first kind it may mean
     declared = next(iter(mapping.schema.concrete_kinds(reference)), reference)
-    return RelationshipReference(
-        field=plan.name,
-        peer_kind=peers[0].kind if peers else declared,
-        cardinality=plan.relationship.cardinality if plan.relationship is not None else "one",
-        peers=[peer.identity for peer in peers],
-    )
+    cardinality = plan.relationship.cardinality if plan.relationship is not None else "one"
+    values = {
+        "field": plan.name,
+        "peer_kind": peers[0].kind if peers else declared,
+        "cardinality": cardinality,
+        "peers": [peer.identity for peer in peers],
+    }
+    # Of many peers the order is still to be made; one peer's identity is canonical already.
+    return RelationshipReference.model_validate(values, context=DECODED if cardinality == "one" else None)
 
 
 def wanted_fields(record: SourceRecord) -> dict[str, str]:

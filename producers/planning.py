@@ -23,6 +23,7 @@ from ledger.plan.files import write_durably
 from ledger.plan.model import PlanManifest
 from ledger.plan.writer import write_plan_artifact
 from producers.config import LoadedConfiguration
+from producers.cycle_search import seldom_searched
 from producers.destination_side import DestinationSide
 from producers.fault_table import write_fault_table
 from producers.guards import require_no_rowcount_drop
@@ -113,7 +114,7 @@ async def make_plan(
             ``errors.parquet`` of the run directory.
     """
     sync_directory = root / loaded.config.name
-    with locked(sync_directory):
+    with seldom_searched(), locked(sync_directory):
         run_dir = create_run_directory(sync_directory, clock())
         run = _Run(loaded, reader, run_dir, options, clock, Reporter(progress))
         try:

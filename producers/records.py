@@ -8,7 +8,7 @@ from typing import Any
 
 from ledger.destination import PeerPointer
 from ledger.errors import ApplyLedgerError
-from ledger.plan.canonical import Identity, canonical_json_bytes
+from ledger.plan.canonical import Identity, canonical_json_text
 from ledger.plan.describe import object_text, value_text
 from ledger.printable import visible
 from producers.mapping import EntryPlan
@@ -119,4 +119,4 @@ def given_text(value: Any) -> str:
 
 def identity_text(identity: Identity) -> str:
     """The canonical text of an identity: equal for one object, never a joined string (FF09)."""
-    return canonical_json_bytes(identity).decode()
+    return canonical_json_text(identity)

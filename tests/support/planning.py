@@ -74,7 +74,7 @@ def entries(document: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
 
 def operations(run: PlannedRun) -> tuple[PlannedOperation, ...]:
     """The operations of a plan as stored."""
-    return load_plan_artifact(run.run_dir).operations
+    return tuple(load_plan_artifact(run.run_dir).operations)
 
 
 def small(
