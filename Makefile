@@ -13,7 +13,7 @@ CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | sed -nE 's/^((INFRAHUB|INFRAHUBC
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo test lint rules mutants bench lock clean
+.PHONY: help demo test lint rules mutants bench faults lock clean
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,6 +58,13 @@ mutants: $(BIN)/.installed ## take each load-bearing line out and name the test 
 bench: $(BIN)/.installed ## figures beside their targets, side by side in one run (about twenty minutes; wants a quiet machine)
 	@mkdir -p $(STATE)
 	@$(CLEAN) $(BIN)/python -m tests.bench --state $(STATE) $(BENCH_ARGS)
+
+N ?= 100
+SEED ?= 1
+faults: $(BIN)/.installed ## the crash campaign: N episodes (100) of a SEED (1), kill -9 of writers and database
+	@bash tests/support/require_postgresql_15.sh
+	@mkdir -p $(STATE)
+	@$(CLEAN) $(BIN)/python -m tests.faults.campaign --count $(N) --seed $(SEED) $(FAULTS_ARGS)
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-emit-index-url --generate-hashes --output-file requirements.lock

@@ -79,10 +79,9 @@ def g1_reviewed_is_applied(facts: Facts) -> Violations:
 
 
 def _differs(facts: Facts, request: Request) -> str | None:
-    run_id, ordinal = request.place
-    if run_id not in facts.runs or ordinal >= len(facts.runs[run_id].lines):
-        return "place than any operation has"
     line, sent = facts.operation(request.place), dict(request.sent)
+    if not line:
+        return "place than any operation has"
     node_id = sent.pop("id", None)
     if line["action"] == "delete" or request.kind != line["kind"]:
         return "kind or action"
@@ -140,18 +139,34 @@ def _end(facts: Facts, request: Request) -> float:
 
 
 def strays(facts: Facts) -> list[Request]:
-    """The one request that no fence stops: its writer stood still between the last check and the socket (README)."""
-    opened = {event["writer_epoch"]: event["at"] for event in facts.events if event["kind"] == "writer.opened"}
-    late = [r for r in facts.requests if r.received_at > opened.get(r.epoch + 1, float("inf"))]
+    """The one request that no fence stops: its writer stood still between the last check and the socket (README).
+
+    It stood still by SIGSTOP, one request for each time; or the machine was so slow that the request was longer on its
+    way than it may last (see :func:`starved`).
+    """
     found: dict[Freeze, Request] = {}
-    for request in late:
+    for request in _late(facts):
         for freeze in facts.freezes:
             checked_before = request.guarded_at <= freeze.since + _CLOCK
             sent_after = request.received_at >= freeze.until - _CLOCK
             if freeze.writer == request.writer and checked_before and sent_after:
                 found.setdefault(freeze, request)
-    starved = [r for r in late if r.received_at - r.guarded_at > facts.request_limit and r not in found.values()]
-    return [*found.values(), *starved]
+    return [*found.values(), *starved(facts)]
+
+
+def starved(facts: Facts) -> list[Request]:
+    """Late requests of writers that nobody froze, longer on their way than a request may last: a starved machine."""
+    frozen = {freeze.writer for freeze in facts.freezes}
+    return [
+        request
+        for request in _late(facts)
+        if request.received_at - request.guarded_at > facts.request_limit and request.writer not in frozen
+    ]
+
+
+def _late(facts: Facts) -> list[Request]:
+    opened = {event["writer_epoch"]: event["at"] for event in facts.events if event["kind"] == "writer.opened"}
+    return [r for r in facts.requests if r.received_at > opened.get(r.epoch + 1, float("inf"))]
 
 
 def g3_accounting(facts: Facts) -> Violations:
@@ -234,19 +249,19 @@ def g5_never_falsely_unwritten(facts: Facts) -> Violations:
     for event in facts.outcomes():
         place, body = (event["run_id"], event["ordinal"]), facts.body(event)
         same = [r for r in facts.requests if (r.place, r.attempt) == (place, event["attempt"])]
-        if event["kind"] == "operation.failed" and (body["wrote"] is not False or any(r.written for r in same)):
+        if event["kind"] == "operation.failed" and (body.get("wrote") is not False or any(r.written for r in same)):
             yield Violation("G5", f"{place} attempt {event['attempt']}: said unwritten, and it was written")
-        if event["kind"] == "operation.unknown" and body["wrote"] is not None:
-            yield Violation("G5", f"{place} attempt {event['attempt']}: unknown, yet it says {body['wrote']}")
-        if event["kind"] == "operation.unknown" and not body["sent"] and same:
+        if event["kind"] == "operation.unknown" and body.get("wrote") is not None:
+            yield Violation("G5", f"{place} attempt {event['attempt']}: unknown, yet it says {body.get('wrote')}")
+        if event["kind"] == "operation.unknown" and not body.get("sent") and same:
             yield Violation("G5", f"{place} attempt {event['attempt']}: said unsent, and it arrived")
-        if event["kind"] == "operation.skipped" and (same or facts.operation(place)["action"] != "delete"):
+        if event["kind"] == "operation.skipped" and (same or facts.operation(place).get("action") != "delete"):
             yield Violation("G5", f"{place}: said skipped, and it is no recorded delete, or was sent")
     for event in facts.events:
         if event["kind"] == "run.failed":
             failed = facts.body(event)["failed_operation"]
             written = [r for r in facts.requests if r.written and r.place[0] == event["run_id"]]
-            if any(facts.operation(r.place)["operation_id"] == failed for r in written):
+            if any(facts.operation(r.place).get("operation_id") == failed for r in written):
                 yield Violation("G5", f"{event['run_id']}: failed at {failed}, which was written")
 
 
@@ -295,7 +310,7 @@ def g8_append_only(facts: Facts) -> Violations:
     for number, event in enumerate(facts.events, start=1):
         if event["position"] != number:
             yield Violation("G8", f"position {event['position']} where {number} has to be")
-        if event["prev_hash"] != before or event["hash"] != _hash(facts.binding, event):
+        if event["prev_hash"] != before or event["hash"] != chain_hash(facts.binding, event):
             yield Violation("G8", f"position {event['position']} does not follow from the one before")
         before = event["hash"]
     if (facts.binding["head_position"], facts.binding["head_hash"]) != (len(facts.events), before):
@@ -306,7 +321,7 @@ def g8_append_only(facts: Facts) -> Violations:
             yield Violation("G8", f"position {position} was acknowledged and is gone, or is another event")
 
 
-def _hash(binding: Row, event: Row) -> bytes:
+def chain_hash(binding: Row, event: Row) -> bytes:
     """From the paragraph in design section 6: every field with its length before it, NULL as eight bytes ff."""
     parts: list[bytes | None] = [binding["url"].encode(), binding["branch"].encode()]
     for name in _HASHED:

@@ -96,7 +96,7 @@ def _wrong_peers(facts: Facts) -> Iterator[str]:
     for request in facts.requests:
         line = facts.operation(request.place)
         for reference in line.get("relationships", ()):
-            sent = request.sent[reference["field"]]
+            sent = request.sent.get(reference["field"]) or []
             ids = [peer["id"] for peer in (sent if isinstance(sent, list) else [sent])]
             if not all(
                 any(i in facts.after and _is(facts.after, facts.after[i], reference["peer_kind"], peer) for i in ids)

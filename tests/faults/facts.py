@@ -109,18 +109,18 @@ class Facts:
 
     def body(self, event: Row) -> dict[str, Any]:
         """The body of an event."""
-        position = event["position"]
-        if position not in self.bodies:
-            self.bodies[position] = json.loads(event["body"])
-        return self.bodies[position]
+        if id(event) not in self.bodies:
+            self.bodies[id(event)] = json.loads(event["body"])
+        return self.bodies[id(event)]
 
     def outcomes(self) -> list[Row]:
         """All outcomes of operations, in stored order."""
         return [event for event in self.events if event["kind"].startswith("operation.")]
 
     def operation(self, place: Place) -> dict[str, Any]:
-        """An operation as the files have it."""
-        return self.runs[place[0]].lines[place[1]]
+        """An operation as the files have it; empty where they have none there."""
+        lines = self.runs[place[0]].lines if place[0] in self.runs else []
+        return lines[place[1]] if place[1] < len(lines) else {}
 
 
 async def rows_of(dsn: str, url: str, branch: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from tests.faults.campaign.script import RunScript, Script, Timed, WriterScript,
 from tests.faults.campaign.trail import read_trail
 from tests.faults.campaign.writer_process import WriterTask
 from tests.faults.campaign.writers import Writers, logs_in, writers_of
-from tests.faults.checker import strays, violations
+from tests.faults.checker import starved, strays, violations
 from tests.faults.facts import Facts, Node, PlannedRun, planned_run, request_of, rows_of
 from tests.support.committed_plans import commit_of, save
 from tests.support.processes import RealProcess
@@ -383,7 +383,8 @@ def tally(facts: Facts) -> Counter[str]:
             counts[event["kind"]] += 1
     counts["runs"] += len(facts.runs)
     counts["requests"] += len(facts.requests)
-    counts["stray requests of frozen writers"] += len(strays(facts))
+    counts["requests of a starved machine"] += len(starved(facts))
+    counts["stray requests of frozen writers"] += len(strays(facts)) - len(starved(facts))
     return counts
 
 

@@ -45,6 +45,11 @@ class Report:
         """Where writers stood: ``killed_in`` or ``frozen_in``."""
         return Counter(phase for result in self.episodes for phase in result.get(key, ()))
 
+    @property
+    def killed_in_flight(self) -> int:
+        """How many writers died between the sending of a write and its answer."""
+        return _among(self.phases("killed_in"), _IN_FLIGHT)
+
     def lines(self) -> Sequence[str]:
         """The report for a person."""
         killed, frozen, counts = self.phases("killed_in"), self.phases("frozen_in"), self.counts
@@ -52,7 +57,7 @@ class Report:
         return [
             f"seed {self.seed}: {len(self.episodes)} episodes in {self.seconds:.0f} s"
             f" ({', '.join(f'{n} on PostgreSQL {v}' for v, n in sorted(versions.items()))})",
-            f"writers killed: {killed.total()}, of them {_among(killed, _IN_FLIGHT)} with a write between send and"
+            f"writers killed: {killed.total()}, of them {self.killed_in_flight} with a write between send and"
             f" answer, {_among(killed, _MARKED)} marked and not yet or no longer sending,"
             f" {_among(killed, _APPENDING)} with an append under way",
             f"  by last step: {_listed(killed)}",
