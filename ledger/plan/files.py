@@ -8,7 +8,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO, Final, Self
 
 from ledger.plan.errors import (
     PathOutsideRunError,
@@ -21,6 +21,12 @@ from ledger.plan.layout import REPLAN, shown
 # A FIFO in a plan's place must not block; a symlink was followed and confined before.
 _READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+MAX_PATH: Final = 1_024
+"""Characters of a path inside a run; following it costs the square of its length."""
+
+MAX_PATH_PARTS: Final = 16
 
 
 class DurableFile:
@@ -147,7 +153,9 @@ def confined(run_dir: Path, relative: str) -> Path:
             symbolic link that leads out.
         PlanArtifactUnreadableError: the links on the way cannot be followed.
     """
-    parts = relative.split("/")
+    parts = relative.split("/", MAX_PATH_PARTS)
+    if len(relative) > MAX_PATH or len(parts) > MAX_PATH_PARTS:
+        raise _outside_run(relative, f"a path of {len(relative):,} characters, deeper or longer than any of a run")
     if any(part in ("", ".", "..") or "\\" in part or "\x00" in part for part in parts):
         raise _outside_run(relative, "a path with an empty, '.' or '..' part, a backslash or a zero byte")
     path = run_dir / PurePosixPath(relative)

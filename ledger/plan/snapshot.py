@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,17 +24,16 @@ from ledger.plan.errors import (
     SnapshotCorruptError,
     SnapshotReadBackError,
     SnapshotValueError,
-    UnserializablePayloadValueError,
 )
-from ledger.plan.files import DurableFile, open_regular, unreadable, write_failures_of
-from ledger.plan.layout import REPLAN, shown
+from ledger.plan.files import DurableFile, write_failures_of
+from ledger.plan.layout import shown
 from ledger.plan.model import SourceSnapshotRecord
+from ledger.plan.snapshot_digest import EXTRACT_COLUMN, snapshot_digest
 
-EXTRACT_COLUMN: Final = "_extract_ts"
 SOURCE_ID_COLUMN: Final = "_source_id"
 TOMBSTONE_COLUMN: Final = "_tombstone"
 BATCH_ROWS: Final = 10_000
-"""Rows in memory at once; no part of the format."""
+"""Rows that are written at once; no part of the format."""
 
 
 class ColumnType(Enum):
@@ -217,58 +216,4 @@ def _value_error(kind: str, field: str, expected: str, found: str) -> SnapshotVa
         expected=expected,
         found=found,
         next_action="correct the source or the mapping, or give the field a column of type json",
-    )
-
-
-def snapshot_digest(path: Path) -> tuple[str, int]:
-    """Digest and number of the logical rows of a snapshot.
-
-    Read in batches, so that memory does not grow with the file. Files of other programs may hold any types; a time
-    is digested as its ISO text.
-
-    Raises:
-        PlanArtifactUnreadableError: there is no such file, or it must not be read.
-        SnapshotCorruptError: the file is not a Parquet table, or a value has no canonical form.
-    """
-    file = open_regular(path)
-    if file is None:
-        raise unreadable(path, "nothing")
-    digest = hashlib.sha256()
-    count = 0
-    with file:
-        for row in _rows(file, path):
-            digest.update(b"\n" if count else b"")
-            digest.update(_row_bytes(row, path))
-            count += 1
-    return digest.hexdigest(), count
-
-
-def _rows(file: IO[bytes], path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        for batch in pq.ParquetFile(file).iter_batches(batch_size=BATCH_ROWS, use_threads=False):
-            kept = [index for index, name in enumerate(batch.schema.names) if name != EXTRACT_COLUMN]
-            yield from batch.select(kept).to_pylist()
-    except (pa.ArrowException, OSError, ValueError) as exc:
-        # The file is open already: whatever pyarrow says now, OSError included, is about its content.
-        raise _corrupt(path, f"bytes that are not a Parquet table ({type(exc).__name__})") from exc
-
-
-def _row_bytes(row: dict[str, Any], path: Path) -> bytes:
-    try:
-        return canonical_json_bytes(row)
-    except (TypeError, ValueError):
-        pass  # A time, a decimal or a value without canonical form: the slow way converts or names it.
-    try:
-        canonical = {name: canonical_value(value, kind=path.stem, field=name) for name, value in row.items()}
-    except UnserializablePayloadValueError as exc:
-        raise _corrupt(path, f"{exc.found} in {exc.checked}") from exc
-    return canonical_json_bytes(canonical)
-
-
-def _corrupt(path: Path, found: str) -> SnapshotCorruptError:
-    return SnapshotCorruptError(
-        checked=f"the snapshot {path.parent.name}/{path.name}",
-        expected="a readable Parquet table",
-        found=found,
-        next_action=REPLAN,
     )

@@ -10,7 +10,7 @@ from ledger.plan.canonical import operation_id
 from ledger.plan.checksum import artifact_digest, plan_checksum
 from ledger.plan.layout import MANIFEST_FILE, OPERATIONS_FILE
 from ledger.plan.reader import load_plan_artifact, read_raw_artifact, require_applicable
-from ledger.plan.snapshot import snapshot_digest
+from ledger.plan.snapshot_digest import snapshot_digest
 from ledger.plan.verify import verify_plan
 from ledger.plan.writer import write_plan_artifact
 from tests.support.plans import CONFIG_VERSION, CREATED_AT, GOLDEN, GOLDEN_NAMES, RUN_ID, golden_copy
@@ -83,6 +83,7 @@ def test_the_identifier_of_the_specifications_example(name: str) -> None:
 
 
 @pytest.mark.rules("G1", "A66", "C30", "C52")
+@pytest.mark.usefixtures("snapshots_read_here")
 def test_g01_any_changed_byte_of_a_golden_artifact_is_a_refusal(name: str, tmp_path: Path) -> None:
     run_dir = golden_copy(name, tmp_path)
     for file in (OPERATIONS_FILE, MANIFEST_FILE):

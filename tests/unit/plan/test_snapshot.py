@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ledger.plan import snapshot
+from ledger.plan import snapshot_digest as digest_module
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.errors import (
     PlanArtifactUnreadableError,
@@ -24,7 +25,8 @@ from ledger.plan.errors import (
     UnserializablePayloadValueError,
 )
 from ledger.plan.model import SourceSnapshotRecord
-from ledger.plan.snapshot import ColumnType, SnapshotWriter, snapshot_digest
+from ledger.plan.snapshot import ColumnType, SnapshotWriter
+from ledger.plan.snapshot_digest import snapshot_digest
 
 COLUMNS = {
     "name": ColumnType.TEXT,
@@ -263,7 +265,7 @@ def test_an_absent_snapshot_is_no_empty_one(side: Path) -> None:
 
 @pytest.mark.rules("A74", "C11")
 def test_a_large_snapshot_is_digested_in_batches(side: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "BATCH_ROWS", 100)
+    monkeypatch.setattr(digest_module, "READ_ROWS", 100)
     write(side, [{"name": str(number)} for number in range(1000)])
     sizes: list[int] = []
     original = pq.ParquetFile.iter_batches

@@ -164,6 +164,7 @@ def test_absent_operations_are_a_failure_beside_the_others(run_dir: Path) -> Non
 
 
 @pytest.mark.rules("A87")
+@pytest.mark.usefixtures("snapshots_read_here")
 @pytest.mark.parametrize("value", [None, True, "3", [], {}, -1, 1.5, "x" * 100_000])
 def test_no_value_of_a_manifest_field_stops_the_gate(run_dir: Path, value: Any) -> None:
     document = json.loads((run_dir / MANIFEST_FILE).read_bytes())

@@ -11,7 +11,7 @@ import pytest
 from ledger.plan.coverage import CoverageLine
 from ledger.plan.coverage_account import read_coverage
 from ledger.plan.reader import read_raw_artifact
-from ledger.plan.snapshot import snapshot_digest
+from ledger.plan.snapshot_digest import snapshot_digest
 from ledger.plan.verify import verify_plan
 from producers.planning import PlannedRun
 from producers.run_directory import read_run_record
