@@ -24,6 +24,9 @@ from tests.hostile.artifact_plans import CONFIG_VERSION, RUN_ID, seeds
 RENDERED = 0.05
 """Share of the cases whose review is also printed in all forms; printing costs more than judging."""
 
+REVIEWED = 0.3
+"""Share of the cases that are also read for review where the writer refused them."""
+
 WITH_SNAPSHOTS = 0.002
 """Share of the cases that are bound to a snapshot: each costs a process that reads it."""
 
@@ -44,30 +47,40 @@ def run_case(judge: Judge, seed: int, number: int) -> Case:
     start = chance.choice(seeds(with_snapshots=with_snapshots))
     artifact, made_by = spoiled(start, chance)
     committed = artifact if chance.random() < 0.9 else start
-    return judged(judge, artifact, committed=committed, rendered=chance.random() < RENDERED, made_by=made_by)
-
-
-def judged(judge: Judge, artifact: Artifact, *, committed: Artifact, rendered: bool, made_by: str = "") -> Case:
-    """Write the artifact, let the writer and a reviewer look at it, and list what is wrong with what they say."""
+    depth = chance.random()
     artifact.write(judge.run_dir)
+    case = judged(judge, artifact, committed=committed, reviewed=depth < REVIEWED, rendered=depth < RENDERED)
+    return Case(made_by, case.verdict, case.violations)
+
+
+def judged(judge: Judge, artifact: Artifact, *, committed: Artifact, reviewed: bool, rendered: bool) -> Case:
+    """Let the writer and a reviewer look at an artifact that is on disk, and list what is wrong with what they say.
+
+    An artifact that the writer admits is always reviewed too; ``rendered`` reviews are printed in all forms.
+    """
     before = _listing(judge)
     verdict = judge.judge(judge.commit(committed))
-    seen = review(judge.run_dir, rendered=rendered)
-    violations = [*_faults(verdict, seen, artifact), *_traces(judge, before)]
-    return Case(made_by, verdict, tuple(violations))
+    violations = [*_faults(verdict, artifact)]
+    if reviewed or verdict.admitted:
+        violations += _review_faults(verdict, review(judge.run_dir, rendered=rendered))
+    violations += _traces(judge, before)
+    return Case("", verdict, tuple(violations))
 
 
-def _faults(verdict: Verdict, seen: Review, artifact: Artifact) -> Iterator[str]:
+def _faults(verdict: Verdict, artifact: Artifact) -> Iterator[str]:
     if verdict.admitted:
         yield from contradictions(artifact, run_id=RUN_ID, config_version=CONFIG_VERSION)
-        if seen.refusal or seen.findings:
-            yield f"admitted, and the review refuses it: {seen.refusal or seen.findings[0]}"
         if CANARY.encode() in (artifact.operations or b""):
             yield "a secret in an admitted plan"
-    else:
-        yield from faults_of_words(verdict.findings)
-        if verdict.exit_code != 3:
-            yield f"exit code {verdict.exit_code}"
+        return
+    yield from faults_of_words(verdict.findings)
+    if verdict.exit_code != 3:
+        yield f"exit code {verdict.exit_code}"
+
+
+def _review_faults(verdict: Verdict, seen: Review) -> Iterator[str]:
+    if verdict.admitted and (seen.refusal or seen.findings):
+        yield f"admitted, and the review refuses it: {seen.refusal or seen.findings[0]}"
     if seen.refusal or seen.findings:
         yield from (f"review: {fault}" for fault in faults_of_words(seen.findings))
         if verdict.admitted is False and seen.refusal and seen.refusal not in _REVIEW_REFUSALS:

@@ -121,7 +121,9 @@ def coverage_order(record: Any) -> tuple[int, str, int]:
     if not isinstance(record, dict):
         return (2**70, "", 0)
     tier, entry = record.get("tier"), record.get("entry")
-    own: Any = record.get("operation_id") or operation_id(record.get("action"), record.get("kind"), record.get("identity"))
+    own: Any = record.get("operation_id") or operation_id(
+        record.get("action"), record.get("kind"), record.get("identity")
+    )
     index = entry.get("index") if isinstance(entry, dict) else -1
     return (tier if type(tier) is int else 2**70, str(own), index if type(index) is int else -1)
 
