@@ -13,6 +13,7 @@ import typer
 
 from ledger.cli.applying import RunResult, carry_out, finish_artifact, show_result
 from ledger.cli.destinations import binding_to_write
+from ledger.cli.known_secrets import refuse_secrets
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.run_lookup import binding_of_run, find_run_directory, run_id_of
@@ -97,6 +98,7 @@ def commit(
     """Order a reviewed plan to be applied; whoever serves the destination carries it out in the order of the inbox."""
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
+    refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
     order, receipt = run_async(_commit(settings, run, expected_checksum, reason, actor, policy, config_file))
     record = {
         "run_id": order.run_id,
@@ -137,6 +139,7 @@ def apply(
     """Commit a reviewed plan and wait for its end; where nobody serves the destination, be its writer meanwhile."""
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
+    refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
 
     async def work() -> tuple[RunResult, bool]:
         order, receipt = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
@@ -167,6 +170,7 @@ def resume(
     """Go on with a run that stopped, failed, was interrupted or refused: from its first operation without a success."""
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
+    refuse_secrets(settings, reason=reason, actor=actor)
     run_id = run_id_of(run)
     by = actor or _this_user()
 
@@ -193,6 +197,7 @@ def resume(
 def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", actor: ActorOption = None) -> int:
     """Ask the writer to stop a run between two operations. What was written stays; `resume` goes on."""
     settings = settings_of(context)
+    refuse_secrets(settings, reason=reason, actor=actor)
     run_id = run_id_of(run)
 
     async def work() -> None:

@@ -27,6 +27,9 @@ PORT = 5432
 LONGEST_SOCKET_FOLDER = 88
 """Bytes. A socket's path ends after 103 bytes on macOS (107 on Linux) and ``/.s.PGSQL.5432`` takes 14 of them."""
 
+_INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""Variables that the server's programs take over from whoever starts them."""
+
 _MAXIMUM_LOG_BYTES = 8 * 1024 * 1024
 _CONFIGURATION = "apply-ledger.conf"
 
@@ -240,8 +243,9 @@ class Cluster:
             return ""
 
     def _run(self, program: str, arguments: list[str], *, timeout: float) -> subprocess.CompletedProcess[str]:
-        # PG* variables of the caller would redirect the programs; the C locale keeps messages in one language.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+        # The server outlives its caller, for years perhaps, and as another account: of the caller's variables it gets
+        # none but those that programs need to run. Others would redirect it (PG*), or are secrets (G12).
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             # A file, not a pipe: the server inherits the descriptor and would keep a pipe open for ever.
             answer = subprocess.run(

@@ -1,0 +1,79 @@
+"""Keeps what the service knows to be a secret out of the words of an operator, which are recorded for good."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pydantic import SecretStr
+
+from ledger.cli.settings import Settings
+from ledger.errors import ConfigurationError, UsageError
+
+_LEAST = 8
+"""Characters of a secret from which on it is looked for: a shorter one may be part of any word."""
+
+
+class SecretInWordsError(UsageError):
+    """A reason or an actor holds a token or a password that the service knows; nothing is recorded (G12)."""
+
+
+def refuse_secrets(settings: Settings, *, config_file: Path | None = None, **words: str | None) -> None:
+    """Refuse words with a credential in them, in whatever spelling.
+
+    Args:
+        settings: of this installation.
+        config_file: of a sync, whose own token is a secret too.
+        words: what was given, by the name of its option.
+
+    Raises:
+        SecretInWordsError: names the option, never the value.
+    """
+    from consumers.infrahub.redaction import Redactor
+
+    redactor = Redactor(secret for secret in _known(settings, config_file) if len(secret) >= _LEAST)
+    for option, text in words.items():
+        if text and redactor.holds_secret(text):
+            raise SecretInWordsError(
+                checked=f"--{option}",
+                expected="words without a credential: they stand in the ledger for good",
+                found="a token of a destination, or a password of the database",
+                next_action="say it without; if that text was shown to others, change the credential",
+            )
+
+
+def _known(settings: Settings, config_file: Path | None) -> Iterator[str]:
+    yield os.environ.get("INFRAHUB_API_TOKEN", "").strip()
+    for destination in settings.destination:
+        try:
+            yield destination.token(os.environ).get_secret_value()
+        except ConfigurationError:
+            continue  # its absence is told where the token is needed
+    for dsn in (settings.dsn, settings.admin_dsn):
+        yield from _password(dsn)
+    if config_file is not None:
+        yield from _token_of_sync(config_file)
+
+
+def _password(dsn: SecretStr | None) -> Iterator[str]:
+    try:
+        password = None if dsn is None else urlsplit(dsn.get_secret_value()).password
+    except ValueError:
+        return  # no address; told where the database is opened
+    if password:
+        yield unquote(password)
+
+
+def _token_of_sync(config_file: Path) -> Iterator[str]:
+    from producers.binding import TOKEN_VARIABLE, destination_token
+    from producers.config import load_configuration
+
+    environ = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    try:
+        token = destination_token(load_configuration(config_file).config, environ=environ)
+    except ConfigurationError:
+        return  # what is wrong with the file is told where it is used
+    if token is not None:
+        yield token.get_secret_value()
