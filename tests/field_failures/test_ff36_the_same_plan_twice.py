@@ -140,9 +140,6 @@ async def test_ff36_edited_by_hand_after_the_plan(real: RealWriter) -> None:
     sync = SyncBench(real, TAGS)
     run = await sync.plan(tags(kept="after"))
     other = await sync.plan(tags(gone="after"))
-    kept = next(
-        node for node in real.sandbox.store.branches[real.branch].nodes.values() if node.values["name"] == "kept"
-    )
     real.sandbox.store.update(kept, {"description": "by hand"}, branch=real.branch)
     assert (await sync.apply(run)).ending == "run.applied"
     assert descriptions(real)["kept"] == "after"
