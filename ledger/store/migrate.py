@@ -55,6 +55,7 @@ async def migrate(admin_dsn: str, *, folder: Path | None = None) -> list[str]:
             await _apply(connection, migration)
         with store_errors("the rights on the ledger's database"):
             await connection.execute(query("narrow_database"))
+            await connection.execute(query("restore_rights"))
     return [migration.version for migration in missing]
 
 

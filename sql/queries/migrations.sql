@@ -16,13 +16,46 @@ values ($1, $2, session_user, clock_timestamp(), clock_timestamp() - transaction
 select pg_advisory_xact_lock(hashtextextended('ledger.migrations', 0));
 
 -- name: narrow_database
--- Rights that belong to the database and are not copied with a template: no temporary tables, nothing in public.
+-- Rights that belong to the database and are not copied with a template: no temporary tables, nothing in public, and,
+-- where a superuser migrates, no large objects: everybody may make those, and nobody would ever see them here.
 do $$
+declare
+    v_function regprocedure;
 begin
     execute format('revoke create, temporary on database %I from public', current_database());
     if to_regnamespace('public') is not null then
         revoke create on schema public from public;
     end if;
+    for v_function in
+        select p.oid from pg_proc p
+        where p.pronamespace = 'pg_catalog'::regnamespace and p.proname in ('lo_creat', 'lo_create', 'lo_from_bytea')
+          and pg_has_role(p.proowner, 'usage')
+    loop
+        execute format('revoke execute on function %s from public', v_function);
+    end loop;
+end
+$$;
+
+-- name: restore_rights
+-- What the roles have in the schema, as the migrations granted it. A role can give up its own part (DROP OWNED BY), and
+-- then every process that shares it stands still; migrating again makes that good.
+do $$
+declare
+    v_function regprocedure;
+begin
+    set local role ledger_owner;
+    grant usage on schema ledger to ledger_writer, ledger_projector, ledger_reader;
+    grant select on all tables in schema ledger to ledger_writer, ledger_projector, ledger_reader;
+    alter default privileges for role ledger_owner in schema ledger
+        grant select on tables to ledger_writer, ledger_projector, ledger_reader;
+    if to_regclass('ledger.projection_document') is not null then
+        grant insert, update, delete on ledger.projection_cursor, ledger.projection_document to ledger_projector;
+    end if;
+    for v_function in
+        select p.oid from pg_proc p where p.pronamespace = 'ledger'::regnamespace and p.prosecdef
+    loop
+        execute format('grant execute on function %s to ledger_writer', v_function);
+    end loop;
 end
 $$;
 

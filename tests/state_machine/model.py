@@ -84,7 +84,7 @@ class BindingModel:
         settle: bool = False,
         closes: Sequence[tuple[int, OrderState]] = (),
     ) -> Verdict:
-        """Fence, repeat, quiet period, facts, doubt, in that order; then the log and the mark move together."""
+        """Fence, repeat, quiet period, doubt, facts, in that order; then the log and the mark move together."""
         if not self.holds(lease):
             return errors.FencedWriterError
         if known := self.positions(events):
@@ -94,10 +94,10 @@ class BindingModel:
             return self._close(closes)
         if isinstance(mark, InFlight) and self.quiet:
             return errors.QuietPeriodError
-        if self._twice(events):
-            return errors.DuplicateFactError
         if self.mark is not None and (self.mark in marks_of(events)) != (mark not in ("keep", self.mark)):
             return errors.DoubtDroppedError
+        if self._twice(events):
+            return errors.DuplicateFactError
         if (refused := self._close(closes)) is not None:
             return refused
         self.log += [(event, self.epoch) for event in events]

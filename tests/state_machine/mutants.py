@@ -30,18 +30,21 @@ _SAID = re.compile(r"^(G\d+|answer|model|one binding): .*", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Fault:
-    """What is taken out, and what stands there instead, wherever it stands in the migrations."""
+    """Lines and what stands in their place, in the newest migration that has them; more than one where it is twice."""
 
     what: str
-    line: str
-    instead: str
+    changes: tuple[tuple[str, str], ...]
+
+
+def _fault(what: str, *changes: str) -> Fault:
+    return Fault(what, tuple(zip(changes[::2], changes[1::2], strict=True)))
 
 
 _FENCE = "perform ledger.lock_as_writer(p_binding_id, p_owner, p_epoch);\n    "
 _RELEASE = "update ledger.binding b\n    set lease_owner = null"
 _RENEW = "update ledger.binding b set lease_expires_at"
 _SETTLES = "greatest(b.quiet_until, v_now + make_interval(secs => p_settle)) end"
-_MARK_REPEATED = "perform ledger.check_repeated_mark(b, p_mark, p_mark_run, p_mark_ordinal, p_mark_attempt)"
+_MARK_REPEATED = "perform ledger.check_repeated_mark(b, p_mark, p_mark_run, p_mark_ordinal, p_mark_attempt)\n"
 _CHAINED_TIME = "pg_catalog.int8send((extract(epoch from p_recorded_at) * 1000000)::bigint)"
 _HEAD = "head_position = append_events.last_position"
 _OTHER_PLAN = "v_first.plan_checksum <> decode(v_commit ->> 'plan_checksum', 'hex')"
@@ -49,49 +52,55 @@ _OTHER_POLICY = "v_is_open and p_first.body::jsonb -> 'policy' <> p_commit -> 'p
 _FIRST_COMMIT = "i.binding_id = p_binding_id and i.kind = 'commit' and i.run_id = v_run_id"
 _BESIDE = "is not distinct from (n.run_id, n.operation_id, n.ordinal, n.attempt)"
 _CLOSES = "perform ledger.close_order_locked(p_binding_id, p_close_orders[i], p_close_states[i]);"
+_EPOCH, _OWNER = "v_epoch is distinct from p_epoch or", "or v_owner is distinct from p_owner"
+_LOCKED_EPOCH = "or v_binding.writer_epoch is distinct from p_epoch"
+_LOCKED_OWNER = "or v_binding.lease_owner is distinct from p_owner"
 
 FAULTS = (
-    Fault("append: epoch compare", "or v_epoch is distinct from p_epoch", ""),
-    Fault("append: owner compare", "or v_owner is distinct from p_owner", ""),
-    Fault("append: the whole fence", "if not found or v_epoch is distinct from p_epoch or", "if false and"),
-    Fault("others: epoch compare", "v_binding.writer_epoch is distinct from p_epoch or", ""),
-    Fault("others: owner compare", "or v_binding.lease_owner is distinct from p_owner", ""),
-    Fault("claim: live lease", "if not v_is_repeat and v_binding.lease_expires_at > v_now", "if false"),
-    Fault("claim: compares the epoch", "if not v_is_repeat and v_binding.writer_epoch <> p_expected_epoch", "if false"),
-    Fault("claim: raises the epoch", "set writer_epoch = claim_v1.epoch, lease_owner", "set lease_owner"),
-    Fault("claim: knows its repeat", "v_is_repeat := v_binding.writer_epoch = epoch", "v_is_repeat := false"),
-    Fault("claim: settles", _SETTLES, "b.quiet_until end"),
-    Fault("renew: compares", _FENCE + _RENEW, _RENEW),
-    Fault("release: compares", _FENCE + _RELEASE, _RELEASE),
-    Fault(
-        "release: twice is once", "if v_binding.writer_epoch = p_epoch and v_binding.lease_owner is null", "if false"
+    _fault("append: compares the epoch", _EPOCH, ""),
+    _fault("append: compares the owner", _OWNER, ""),
+    _fault("append: compares at all", f"if v_owner is null or {_EPOCH}", "if false and", _OWNER, ""),
+    _fault("append: nobody is no owner", "if v_owner is null or", "if"),
+    _fault("elsewhere: compares the epoch", _LOCKED_EPOCH, ""),
+    _fault("elsewhere: compares the owner", _LOCKED_OWNER, ""),
+    _fault("claim: live lease", "if not v_is_repeat and v_binding.lease_expires_at > v_now", "if false"),
+    _fault(
+        "claim: the epoch", "if not v_is_repeat and v_binding.writer_epoch <> p_expected_epoch", "if false"
     ),
-    Fault("close_order: compares", _FENCE + "perform ledger.close_order_locked", "perform ledger.close_order_locked"),
-    Fault("repeat: known ids", "coalesce(v_next = p_event_ids[i], false)", "false"),
-    Fault("repeat: content", "if v_same <> cardinality(p_event_ids)", "if false"),
-    Fault("repeat: fields beside the body", _BESIDE, "is not null"),
-    Fault("repeat: company", "or p_event_ids <> array(", "or p_event_ids <> all (select p_event_ids union select "),
-    Fault("repeat: mark", _MARK_REPEATED, "perform null"),
-    Fault("one outcome for an attempt", "create unique index event_one_outcome", "create index event_one_outcome"),
-    Fault("one success for an operation", "create unique index event_one_success", "create index event_one_success"),
-    Fault("quiet period", "or v_quiet_until > clock_timestamp())", ")"),
-    Fault(
-        "unknown: settles", "if p_settle is not null then\n            v_quiet", "if false then\n            v_quiet"
+    _fault("claim: raises the epoch", "set writer_epoch = claim_v1.epoch, lease_owner", "set lease_owner"),
+    _fault("claim: knows its repeat", "v_is_repeat := v_binding.writer_epoch = epoch", "v_is_repeat := false"),
+    _fault("claim: settles", _SETTLES, "b.quiet_until end"),
+    _fault("renew: compares", _FENCE + _RENEW, _RENEW),
+    _fault("release: compares", _FENCE + _RELEASE, _RELEASE),
+    _fault(
+        "release: again", "if v_binding.writer_epoch = p_epoch and v_binding.lease_owner is null", "if false"
     ),
-    Fault("a doubt is told", "if v_run is not null and v_told <>", "if false and v_told <>"),
-    Fault("the attempt is marked", "when 'set' then p_mark_attempt end", "when 'set' then 1 end"),
-    Fault("chain: a field", _CHAINED_TIME, "pg_catalog.int8send(0)"),
-    Fault("chain: the one before", "'\\x01'::bytea || p_prev_hash", "'\\x01'::bytea || ''::bytea"),
-    Fault("the head's hash", _HEAD + ", head_hash = append_events.head_hash", _HEAD),
-    Fault("commit: another plan", "elsif " + _OTHER_PLAN, "elsif false"),
-    Fault("commit: another policy", "if " + _OTHER_POLICY, "if false"),
-    Fault("commit: another artifact", "or p_first.artifact_digest <> p_artifact_digest", ""),
-    Fault("commit: the first one", f"where {_FIRST_COMMIT};\n    first :=", "where false;\n    first :="),
-    Fault("resume: an open run", "if p_kind = 'resume' and v_is_open then", "if false then"),
-    Fault("stop: an ended run", "or (p_kind = 'stop' and not v_is_open)", ""),
-    Fault("stop: overtaken by a resume", "where p_kind = 'resume' and i.binding_id", "where false and i.binding_id"),
-    Fault("order: changes once", "if v_state is distinct from 'open' or p_state", "if p_state"),
-    Fault("order: ends with its run", _CLOSES, "null;"),
+    _fault("close_order: compares", _FENCE + "perform ledger.close_order_locked", "perform ledger.close_order_locked"),
+    _fault("repeat: known ids", "v_repeated or coalesce(v_next = p_event_ids[i], false)", "false"),
+    _fault("repeat: content", "if v_same <> cardinality(p_event_ids)", "if false"),
+    _fault("repeat: fields beside the body", _BESIDE, "is not null"),
+    _fault("repeat: company", "or p_event_ids <> array(", "or p_event_ids <> all (select p_event_ids union select "),
+    _fault("repeat: mark", _MARK_REPEATED, "perform 1\n"),
+    _fault("one outcome", "create unique index event_one_outcome", "create index event_one_outcome"),
+    _fault("one success", "create unique index event_one_success", "create index event_one_success"),
+    _fault("quiet period", "or v_quiet_until > clock_timestamp())", ")"),
+    _fault(
+        "unknown: rests", "if p_settle is not null then\n            v_quiet_until", "if false then v_quiet_until"
+    ),
+    _fault("a doubt is told", "if v_run is not null and v_told <> (p_mark", "if false and v_told <> (p_mark"),
+    _fault("the attempt is marked", "then p_mark_attempt end;", "then 1 end;"),
+    _fault("chain: a field", _CHAINED_TIME, "pg_catalog.int8send(0)"),
+    _fault("chain: the one before", "'\\x01'::bytea || p_prev_hash", "'\\x01'::bytea || ''::bytea"),
+    _fault("the head's hash", _HEAD + ", head_hash = append_events.head_hash", _HEAD),
+    _fault("commit: another plan", "elsif " + _OTHER_PLAN, "elsif false"),
+    _fault("commit: another policy", "if " + _OTHER_POLICY, "if false"),
+    _fault("commit: another artifact", "or p_first.artifact_digest <> p_artifact_digest", ""),
+    _fault("commit: the first one", f"where {_FIRST_COMMIT};\n    first :=", "where false;\n    first :="),
+    _fault("resume: an open run", "if p_kind = 'resume' and v_is_open then", "if false then"),
+    _fault("stop: an ended run", "or (p_kind = 'stop' and not v_is_open)", ""),
+    _fault("stop: overtaken by a resume", "where p_kind = 'resume' and i.binding_id", "where false and i.binding_id"),
+    _fault("order: changes once", "if v_state is distinct from 'open' or p_state", "if p_state"),
+    _fault("order: ends with its run", _CLOSES, "null;"),
 )
 
 
@@ -134,13 +143,11 @@ def _first_complaint(machine: type[LedgerMachine]) -> str | None:
 
 def _without(fault: Fault, folder: Path) -> Path:
     shutil.copytree(sql_folder(), folder, ignore=shutil.ignore_patterns("queries"))
-    found = 0
-    for path in folder.glob("*.sql"):
-        text = path.read_text(encoding="utf-8")
-        found += text.count(fault.line)
-        path.write_text(text.replace(fault.line, fault.instead), encoding="utf-8")
-    if not found:
-        raise SystemExit(f"the line of {fault.what!r} is in no migration")
+    for line, instead in fault.changes:
+        path = next((p for p in sorted(folder.glob("*.sql"), reverse=True) if line in p.read_text("utf-8")), None)
+        if path is None:
+            raise SystemExit(f"a line of {fault.what!r} is in no migration: {line}")
+        path.write_text(path.read_text("utf-8").replace(line, instead), encoding="utf-8")
     return folder
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from ledger.binding import DestinationBinding
 from ledger.store.errors import DoubtDroppedError, InvalidCallError
 from ledger.store.ledger import Ledger
 from ledger.store.records import InFlight, Lease
@@ -69,6 +70,45 @@ async def test_g04_an_outcome_takes_its_operation_out_of_flight(
         await writer.append(lease, [applied(lease, 0)], in_flight=to)
     await writer.append(lease, [applied(lease, 1)], in_flight=to)
     assert await chain_is_whole(ledger, lease.binding_id) == 2
+
+
+@pytest.mark.rules("G2")
+async def test_g02_nobody_is_no_holder_of_a_binding_that_was_given_back(
+    writer: WriterStore, lease: Lease, ledger: Ledger, ledger_dsns: dict[str, str]
+) -> None:
+    await writer.append(lease, [run_started(lease)])
+    await writer.release(lease)
+    event = "array[gen_random_uuid()], array['run.stopped'], array[1], array['r'], array[null], array[null::bigint]"
+    none = "null, 'keep', null, null, null, null, '{}', '{}'"
+    for binding in (lease.binding_id, await ledger.register_binding(DestinationBinding(url=BINDING.url, branch="b"))):
+        for epoch in ("0", "1", "null"):
+            for call in (
+                f"append_v1({binding}, null, {epoch}, {event}, array[null::integer], array['{{}}'], {none})",
+                f"renew_v1({binding}, null, {epoch}, 60)",
+                f"close_order_v1({binding}, null, {epoch}, 1, 'done')",
+            ):
+                assert await _refused(ledger_dsns["writer"], f"select ledger.{call}") == "LG001", call
+    assert await chain_is_whole(ledger, lease.binding_id) == 2
+
+
+@pytest.mark.rules("G7")
+async def test_g07_an_order_is_as_long_as_an_event_at_most_whatever_its_blanks(
+    ledger: Ledger, binding_id: int, ledger_dsns: dict[str, str]
+) -> None:
+    commit = make_commit()
+    body, event = commit.canonical_bytes().decode(), json.dumps({"commit": commit.model_dump(mode="json")})
+    submit = "select * from ledger.submit_commit_v1($1, $2, $3, $4, 1, $5)"
+    long = body + " " * (256 * 1024)
+    assert await _refused(ledger_dsns["writer"], submit, binding_id, uuid.uuid4(), long, uuid.uuid4(), event) == "LG007"
+    assert await chain_is_whole(ledger, binding_id) == 0
+
+
+@pytest.mark.rules("G4")
+async def test_g04_a_mark_is_one_of_three(lease: Lease, ledger: Ledger, ledger_dsns: dict[str, str]) -> None:
+    none = "'{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', null"
+    for mark in ("null", "''", "'CLEAR'"):
+        call = f"select ledger.append_v1($1, $2, 1, {none}, {mark}, null, null, null, null, '{{}}', '{{}}')"
+        assert await _refused(ledger_dsns["writer"], call, lease.binding_id, lease.owner) == "LG021", mark
 
 
 @pytest.mark.rules("G2", "G7")
