@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _LONGEST = 25.0
 """Seconds for which an episode may be disturbed at most, where the machine is slow."""
 
+_LOOK_EVERY = 0.25
 _THROUGH = (
     "select count(distinct e.run_id) from ledger.event e join ledger.binding b on b.id = e.binding_id"
     " where b.branch = any($1::text[]) and (e.kind = 'run.applied' or e.kind = 'run.failed' and e.run_id = any($2))"
@@ -185,7 +186,7 @@ class Episode:
                     return
             except _AWAY:
                 self._done["looks while the database was away"] += 1
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(_LOOK_EVERY)
 
     async def _disturb_database(self, database: Database) -> None:
         began = time.monotonic()

@@ -30,6 +30,7 @@ from ledger.store.records import Receipt
 from tests.faults.campaign.script import Timed
 from tests.faults.campaign.trail import Trail
 
+_OPEN_AGAIN_AFTER = 0.1
 _REFUSALS = (PolicyConflictError, UnknownRunError, RunFinishedError, RunStillOpenError, OrderConflictError)
 """What an order may be answered with that comes at the wrong moment."""
 
@@ -58,23 +59,31 @@ def run(task: OperatorTask, _connection: Connection) -> None:
 async def _work(task: OperatorTask) -> None:
     trail, rng, began = Trail(task.trail), random.Random(task.seed), time.monotonic()
     trail.step("started")
+    ledger = await _open(task.dsn)
     for order in _orders(task, rng):
         await asyncio.sleep(max(0.0, began + order.at - time.monotonic()))
-        branch, commit = task.commits[order.number]
+        place, commit = task.commits[order.number]
+        branch = task.branches[place]
         policy = Policy(on_unknown="converge", allow_stale=rng.random() < 0.8)
-        trail.step(order.what, task.branches[branch], run_id=commit.run_id)
+        trail.step(order.what, branch, run_id=commit.run_id)
         try:
-            async with await Ledger.open(task.dsn, ask_again_for=1.0) as ledger:
-                binding = DestinationBinding(url=task.url, branch=task.branches[branch])
-                receipt = await give(ledger, binding, order.what, commit, policy)
+            binding = DestinationBinding(url=task.url, branch=branch)
+            receipt = await give(ledger, binding, order.what, commit, policy)
         except (*_REFUSALS, LedgerUnavailableError, LedgerBusyError) as refusal:
-            trail.step("refused", task.branches[branch], error=type(refusal).__name__)
+            trail.step("refused", branch, error=type(refusal).__name__)
         except StoreError as wrong:
-            trail.step("wrong", task.branches[branch], error=f"{type(wrong).__name__}: {wrong}")
+            trail.step("wrong", branch, error=f"{type(wrong).__name__}: {wrong}")
         else:
-            trail.step(
-                "receipt", task.branches[branch], run_id=commit.run_id, what=order.what, inbox_id=receipt.inbox_id
-            )
+            trail.step("receipt", branch, run_id=commit.run_id, what=order.what, inbox_id=receipt.inbox_id)
+
+
+async def _open(dsn: str) -> Ledger:
+    """The ledger, when its database takes connections."""
+    while True:
+        try:
+            return await Ledger.open(dsn, ask_again_for=1.0)
+        except (LedgerUnavailableError, LedgerBusyError):
+            await asyncio.sleep(_OPEN_AGAIN_AFTER)
 
 
 def _orders(task: OperatorTask, rng: random.Random) -> Iterator[Timed]:

@@ -32,6 +32,8 @@ async def run_campaign(
 
     def take(result: dict[str, Any]) -> None:
         report.add(result)
+        with (folder / "results.ndjson").open("a", encoding="utf-8") as results:
+            results.write(json.dumps(result) + "\n")
         for violation in result["violations"]:
             tell(f"VIOLATION in episode {result['episode']}: {violation}")
         if result["violations"]:
