@@ -7,6 +7,7 @@ a recorder that writes tokens into files. So every field is passed; a test compa
 from __future__ import annotations
 
 import math
+import ssl
 from typing import Any
 
 from infrahub_sdk import Config, InfrahubClient
@@ -69,7 +70,11 @@ def new_client(settings: InfrahubSettings, requester: AsyncRequester) -> Infrahu
         ConfigurationError: the SDK does not accept a setting; its own text is left out, it prints the token (G12).
     """
     try:
-        return InfrahubClient(config=Config(**sdk_fields(settings, requester)))
+        config = Config(**sdk_fields(settings, requester))
+        # The SDK reads all authorities of the system for each client, for requests of its own that it never makes here.
+        # A context that trusts nobody costs nothing, and would fail such a request.
+        config.set_ssl_context(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        return InfrahubClient(config=config)
     except ValidationError as exc:
         fields = ", ".join(sorted({str(part) for error in exc.errors(include_input=False) for part in error["loc"]}))
     raise ConfigurationError(

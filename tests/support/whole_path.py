@@ -216,7 +216,7 @@ class _Recorded(httpx.AsyncHTTPTransport):
     """The real wire, with a copy of what went over it."""
 
     def __init__(self, sent: list[dict[str, Any]]) -> None:
-        super().__init__(trust_env=False)
+        super().__init__(verify=False, trust_env=False)  # plain HTTP: no authorities have to be read
         self._sent = sent
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

@@ -65,6 +65,10 @@ def test_every_field_of_the_sdk_configuration_is_passed() -> None:
 
 
 @pytest.mark.rules("G5")
+def test_the_sdk_trusts_nobody_because_it_makes_no_request_of_its_own() -> None:
+    assert sdk_config(lab_settings()).tls_context.cert_store_stats()["x509"] == 0
+
+
 def test_g05_nothing_in_the_environment_changes_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(HOSTILE) == 19
     before = sdk_config(lab_settings()).model_dump(exclude={"custom_recorder", "requester"})
