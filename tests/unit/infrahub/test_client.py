@@ -64,11 +64,11 @@ def test_every_field_of_the_sdk_configuration_is_passed() -> None:
     assert set(sdk_fields(lab_settings(), requester)) == set(Config.model_fields)  # type: ignore[arg-type]
 
 
-@pytest.mark.rules("G5")
 def test_the_sdk_trusts_nobody_because_it_makes_no_request_of_its_own() -> None:
     assert sdk_config(lab_settings()).tls_context.cert_store_stats()["x509"] == 0
 
 
+@pytest.mark.rules("G5")
 def test_g05_nothing_in_the_environment_changes_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(HOSTILE) == 19
     before = sdk_config(lab_settings()).model_dump(exclude={"custom_recorder", "requester"})
