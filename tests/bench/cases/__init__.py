@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tests.bench.cases import append, apply, replay
+from tests.bench.cases import append, apply, million, plan_rows, replay, verify_parse
 from tests.bench.frame import Case
 
-CASES: tuple[Case, ...] = (apply.AT_ONCE, apply.SLOW, append.CASE, replay.CASE)
+CASES: tuple[Case, ...] = (
+    apply.AT_ONCE,
+    apply.SLOW,
+    append.CASE,
+    replay.CASE,
+    million.CASE,
+    verify_parse.CASE,
+    plan_rows.CASE,
+)
