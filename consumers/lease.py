@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -24,6 +24,7 @@ from consumers.ports import WriterStorePort
 from consumers.settings import WriterSettings
 from ledger.events import NewEvent
 from ledger.store.errors import FencedWriterError, LedgerBusyError, LedgerUnavailableError, StoreError
+from ledger.store.outlasting import outlasting
 from ledger.store.records import Appended, InFlight, Lease, OrderState
 
 Clock = Callable[[], float]
@@ -48,16 +49,10 @@ async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
 
     A cancelled append is not undone, it is only no longer known; so an append is never left half-way (G4).
     """
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as exc:
-            cancelled = exc
-    result = task.result()
-    if cancelled is not None:
-        raise cancelled
+    outcome = await outlasting(work)
+    result = outcome.result()
+    if outcome.cancelled is not None:
+        raise outcome.cancelled
     return result
 
 
@@ -126,10 +121,12 @@ class LeaseKeeper:
         if self._lost is not None:
             raise self._lost
         async with self._connection:
-            sent = asyncio.ensure_future(
-                self._store.append(self.lease, events, in_flight=in_flight, settle=settle, close_orders=close_orders)
+            sent: Awaitable[Appended] = self._store.append(
+                self.lease, events, in_flight=in_flight, settle=settle, close_orders=close_orders
             )
-            await self._pause.reached(PausePoint.INSIDE_APPEND)
+            if not isinstance(self._pause, NoPause):  # only then something happens while it is under way
+                sent = asyncio.ensure_future(sent)
+                await self._pause.reached(PausePoint.INSIDE_APPEND)
             try:
                 appended = await sent
             except FencedWriterError:

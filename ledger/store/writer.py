@@ -22,6 +22,7 @@ from ledger.events import SCHEMA_VERSION, NewEvent, WriterOpened, new_event
 from ledger.store.bindings import in_flight_of
 from ledger.store.connect import Limits, check_server, open_connection
 from ledger.store.errors import EpochMovedError, UnknownBindingError
+from ledger.store.outlasting import outlasting
 from ledger.store.records import Appended, InFlight, Lease, OrderState
 from ledger.store.session import ask_again, store_errors
 from ledger.store.sql_files import query
@@ -287,16 +288,10 @@ async def _to_its_end(work: Coroutine[Any, Any, T]) -> T:
 
     What ``work`` raised is then the cause of the cancellation, so that neither hides the other.
     """
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as exc:
-            cancelled = exc
-    if cancelled is not None:
-        raise cancelled from None if task.cancelled() else task.exception()
-    return task.result()
+    outcome = await outlasting(work)
+    if outcome.cancelled is not None:
+        raise outcome.cancelled from outcome.error
+    return outcome.result()
 
 
 def _columns(events: Sequence[NewEvent]) -> tuple[list[Any], ...]:
