@@ -15,9 +15,9 @@ def number_array() -> array[int]:
     return array("Q")
 
 
-def repeated(values: array[int]) -> set[int]:
-    """The numbers that occur at least twice."""
-    parts = len(values) // _PART + 1
+def repeated(values: array[int], *, at_once: int = _PART) -> set[int]:
+    """The numbers that occur at least twice; about ``at_once`` of them are looked at together."""
+    parts = len(values) // at_once + 1
     found: set[int] = set()
     for part in range(parts):
         some = [value for value in values if value % parts == part] if parts > 1 else values

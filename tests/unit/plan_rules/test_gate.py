@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ledger.plan import collision, collision_search, gate
 from ledger.plan.gate import operation_faults, operation_findings
 from ledger.plan.keying import check_key_coverage, check_key_values
 from ledger.plan.model import PlannedOperation
@@ -104,3 +105,32 @@ def test_g12_no_finding_shows_a_secret_of_a_peer() -> None:
     found = operation_findings([planned], SCHEMA)
     assert found
     assert "hunter2" not in "".join(map(str, found))
+
+
+@pytest.mark.rules("G11")
+def test_g11_more_faults_than_can_be_kept_are_cut_with_their_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "MAX_FINDINGS", 3)
+    found = operation_findings([create("NoSuchKind", {"name": str(number)}) for number in range(10)], SCHEMA)
+
+    assert [finding.name for finding in found] == ["SchemaMismatchError"] * 3 + ["FurtherFaultsError"]
+    assert "7 faults" in found[-1].found
+
+
+@pytest.mark.rules("G11", "P61")
+def test_g11_more_collisions_than_can_be_kept_are_cut_with_their_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collision_search, "MAX_COLLIDING", 2)
+    spellings = ["2001:DB8::/32", "2001:db8::/32", "2001:db8:0::/32", "2001:0db8::/32", "10.0.0.0/8"]
+    found = operation_findings([prefix(spelling) for spelling in spellings], SCHEMA)
+
+    assert [finding.name for finding in found] == ["DestinationIdentityCollisionError", "FurtherFaultsError"]
+    assert "and 2 operations that share a key" in found[-1].found
+
+
+@pytest.mark.rules("P61")
+def test_keys_that_have_one_number_by_chance_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collision, "_NUMBER_BITS", 0)
+    operations = [prefix("10.0.0.0/8"), prefix("10.0.0.0/16"), prefix("2001:DB8::/32"), prefix("2001:db8::/32")]
+
+    (finding,) = operation_findings(operations, SCHEMA)
+    assert finding.name == "DestinationIdentityCollisionError"
+    assert "2 objects" in finding.checked
