@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from ledger.audit.bodies import is_canonical
+from ledger.audit.bodies import is_canonical, parsed_object
 from ledger.audit.report import Level, LevelReport
 from ledger.chain import BreakKind, ChainBreak, ChainVerifier
 from ledger.commit import PlanCommit
@@ -19,6 +19,7 @@ from ledger.events import (
     RunStarted,
     StoredEvent,
 )
+from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow
 
@@ -36,6 +37,8 @@ class RunTrace:
 
     run_id: str
     commit: PlanCommit | None = None
+    committed_at: int = 0
+    committed: bytes = b""
     started: bool = False
     outcomes: int = 0
     last_end: str | None = None
@@ -160,7 +163,9 @@ class EventPass:
 
 def _trace(trace: RunTrace, event: StoredEvent, body: object) -> None:
     if isinstance(body, PlanCommitted):
-        trace.commit = body.commit
+        trace.commit, trace.committed_at = body.commit, event.position
+        # As it was received, whatever this program's version of a commit would add.
+        trace.committed = canonical_json_bytes((parsed_object(event.body) or {}).get("commit"))
     if isinstance(body, PlanRefused | RunStarted) and body.cut is not None:
         trace.cuts.append(body.cut)
     if event.kind == "run.started":

@@ -13,10 +13,12 @@ from typing import Any
 from ledger.audit.bodies import parsed_object
 from ledger.audit.events import RunTrace
 from ledger.audit.report import LevelReport
+from ledger.errors import ApplyLedgerError
 from ledger.events import OUTCOME_KINDS, StoredEvent
+from ledger.plan.canonical import object_key
 from ledger.plan.checksum import checksummed_body
 from ledger.store.ledger import Ledger
-from ledger.store.records import StoredArtifact
+from ledger.store.records import StoredArtifact, StoredOperation
 
 _SUCCESSES = frozenset({"operation.applied", "operation.skipped"})
 
@@ -45,6 +47,7 @@ class RunAudit:
     async def run(self) -> None:
         """Check the plan's bytes and walk the outcomes along its lines."""
         await self._details()
+        await self._order()
         artifact = await self.ledger.stored_artifact(self.binding_id, self.trace.run_id)
         if artifact is None:
             self._without_artifact()
@@ -72,7 +75,7 @@ class RunAudit:
     async def _walk(self, artifact: StoredArtifact, body: bytes) -> int:
         """Hash every line, with the outcomes beside them; returns how many lines there are."""
         checksum, digest = hashlib.sha256(body), hashlib.sha256(artifact.manifest)
-        lines = _hashed(self.ledger.stored_plan(artifact.checksum), checksum, digest)
+        lines = _hashed(self.ledger.stored_operations(artifact.checksum), checksum, digest)
         walk = _Walk(self, lines)
         async for event in self.ledger.events(self.binding_id, until=self.head_position, run_id=self.trace.run_id):
             if event.kind in OUTCOME_KINDS:
@@ -100,6 +103,28 @@ class RunAudit:
             self._same("the plan checksum of its commit", commit.plan_checksum, artifact.checksum)
             self._same("the artifact digest of its commit", commit.artifact_digest, artifact.digest)
             self._same("the operations count of its commit", str(commit.operations_count), str(count))
+            self._same("the source of its commit", commit.source, artifact.source)
+
+    async def _order(self) -> None:
+        """Who wrote an object is looked up through the inbox, so its row must be the commit of the log."""
+        commit = self.trace.commit
+        if commit is None:
+            return
+        order = await self.ledger.committed_order(self.binding_id, self.trace.run_id)
+        if order is None:
+            self._wrong_plan("the inbox's row of its commit", "one", "none")
+            return
+        self._same("the inbox's commit", self.trace.committed.decode(), order.body.decode(), quote=False)
+        self._same("the inbox's commit id", commit.commit_id, order.commit_id)
+        self._same("the inbox's plan checksum", commit.plan_checksum, order.plan_checksum)
+        self._same("the inbox's artifact digest", commit.artifact_digest, order.artifact_digest)
+        self._same("the inbox's source", commit.source, order.source)
+        self._same("the inbox's position", str(self.trace.committed_at), str(order.position))
+
+    def beside(self, ordinal: int, stored: StoredOperation, record: dict[str, Any]) -> None:
+        """An operation is looked up by the columns beside its line, so they must be those of the line."""
+        self._same(f"the id beside operation {ordinal}", str(record.get("operation_id")), stored.operation_id)
+        self._same(f"the object key beside operation {ordinal}", _key_of(record), stored.object_key.hex())
 
     async def _details(self) -> None:
         for cut in self.trace.cuts:
@@ -109,7 +134,7 @@ class RunAudit:
 
     def _same(self, what: str, expected: str, found: str, *, quote: bool = True) -> None:
         if expected != found:
-            hint = (expected, found) if quote else ("the bytes of its manifest", "other bytes")
+            hint = (expected, found) if quote else ("the bytes that were recorded with it", "other bytes")
             self._wrong_plan(what, *hint)
 
     def _wrong_plan(self, what: str, expected: str, found: str) -> None:
@@ -121,7 +146,7 @@ class _Walk:
     """Outcomes along the lines: in the plan's order, each line decided before the next one is begun (P112, P120)."""
 
     audit: RunAudit
-    lines: AsyncIterator[bytes]
+    lines: AsyncIterator[StoredOperation]
     at: _Line | None = None
     lines_seen: int = 0
     successes: int = 0
@@ -162,11 +187,12 @@ class _Walk:
             )
 
     async def _advance(self) -> bool:
-        line = await anext(self.lines, None)
-        if line is None:
+        stored = await anext(self.lines, None)
+        if stored is None:
             return False
         # An unreadable line has no id; that it was changed shows in the hash anyway.
-        record = parsed_object(line) or {}
+        record = parsed_object(stored.line) or {}
+        self.audit.beside(self.lines_seen, stored, record)
         self.at = _Line(self.lines_seen, str(record.get("operation_id")), str(record.get("action")))
         self.lines_seen += 1
         return True
@@ -180,8 +206,19 @@ class _Walk:
         )
 
 
-async def _hashed(lines: AsyncIterator[bytes], *digests: Any) -> AsyncIterator[bytes]:
-    async for line in lines:
+async def _hashed(lines: AsyncIterator[StoredOperation], *digests: Any) -> AsyncIterator[StoredOperation]:
+    async for stored in lines:
         for digest in digests:
-            digest.update(line)
-        yield line
+            digest.update(stored.line)
+        yield stored
+
+
+def _key_of(record: dict[str, Any]) -> str:
+    """The object key of a line's kind and identity, or a word where it has none."""
+    kind, identity = record.get("kind"), record.get("identity")
+    if not isinstance(kind, str) or not isinstance(identity, dict):
+        return "none"
+    try:
+        return object_key(kind, identity).hex()
+    except ApplyLedgerError:
+        return "none"

@@ -13,7 +13,16 @@ from ledger.events import SCHEMA_VERSION, TERMINAL_KINDS, PlanCommitted, PlanRef
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.bindings import BindingQueries
 from ledger.store.errors import BodyTooLargeError, InvalidCallError, UnknownPositionError
-from ledger.store.records import BindingRow, MessagePlace, Order, OrderKind, OutcomeFact, Receipt, RunFacts
+from ledger.store.records import (
+    BindingRow,
+    CommittedOrder,
+    MessagePlace,
+    Order,
+    OrderKind,
+    OutcomeFact,
+    Receipt,
+    RunFacts,
+)
 
 _OPENING = frozenset({"plan.committed", "run.started", "run.resumed"})
 _STARTING = frozenset({"run.started", "run.resumed"})
@@ -156,6 +165,20 @@ class OrderQueries(BindingQueries):
         """The commit of a run as it was taken, or None where there was none."""
         body = await self._session.value("run_commit", binding_id, run_id)
         return None if body is None else PlanCommit.model_validate_json(body)
+
+    async def committed_order(self, binding_id: int, run_id: str) -> CommittedOrder | None:
+        """The inbox's row of a run's commit, or None where there is none."""
+        row = await self._session.row("committed_order", binding_id, run_id)
+        if row is None:
+            return None
+        return CommittedOrder(
+            body=row["body"].encode(),
+            commit_id=str(row["commit_id"]),
+            plan_checksum=row["plan_checksum"].hex(),
+            artifact_digest=row["artifact_digest"].hex(),
+            source=row["source"],
+            position=row["position"],
+        )
 
     async def run_state(self, binding_id: int, run_id: str) -> RunFacts:
         """What the events say of a run: how it began and ended, and the last outcome of each operation."""

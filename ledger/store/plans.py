@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from ledger.store.errors import InvalidCallError, PlanNotStoredError
-from ledger.store.records import StoredArtifact, StoredPlan
+from ledger.store.records import StoredArtifact, StoredOperation, StoredPlan
 from ledger.store.session import Session, transaction
 from ledger.store.sql_files import query
 
@@ -79,8 +79,18 @@ class PlanQueries:
             PlanNotStoredError: no plan has this checksum.
         """
         await self._require_plan(checksum)
-        async for line in self._lines("plan_lines", checksum):
-            yield line
+        async for row in self._pages("plan_lines", checksum):
+            yield row["line"].encode()
+
+    async def stored_operations(self, checksum: str) -> AsyncIterator[StoredOperation]:
+        """The lines of a stored plan, in order, with the columns beside them.
+
+        Raises:
+            PlanNotStoredError: no plan has this checksum.
+        """
+        await self._require_plan(checksum)
+        async for row in self._pages("plan_operations", checksum):
+            yield StoredOperation(row["line"].encode(), row["operation_id"], row["object_key"])
 
     async def stored_coverage(self, checksum: str) -> AsyncIterator[bytes]:
         """The coverage lines of a stored plan with their newlines, in order; none where it recorded none.
@@ -89,8 +99,8 @@ class PlanQueries:
             PlanNotStoredError: no plan has this checksum.
         """
         await self._require_plan(checksum)
-        async for line in self._lines("coverage_lines", checksum):
-            yield line
+        async for row in self._pages("coverage_lines", checksum):
+            yield row["line"].encode()
 
     async def store_artifact(
         self, *, binding_id: int, run_id: str, checksum: str, source: str, manifest: bytes, digest: str
@@ -138,12 +148,12 @@ class PlanQueries:
                 next_action="read the plan's files in its run directory instead",
             )
 
-    async def _lines(self, name: str, checksum: str) -> AsyncIterator[bytes]:
+    async def _pages(self, name: str, checksum: str) -> AsyncIterator[Any]:
         ordinal = 0
         while True:
             rows = await self._session.rows(name, bytes.fromhex(checksum), ordinal, _CHUNK_LINES)
             for row in rows:
-                yield row["line"].encode()
+                yield row
             if len(rows) < _CHUNK_LINES:
                 return
             ordinal += len(rows)

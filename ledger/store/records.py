@@ -172,6 +172,27 @@ class StoredPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredOperation:
+    """A plan line with its newline, and the columns beside it by which it is looked up."""
+
+    line: bytes
+    operation_id: str
+    object_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOrder:
+    """A commit as the inbox holds it, and the columns beside its body by which it is looked up."""
+
+    body: bytes
+    commit_id: str
+    plan_checksum: str
+    artifact_digest: str
+    source: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoredArtifact:
     """The manifest that one run had, as it was verified."""
 

@@ -44,3 +44,8 @@ order by operation_id, attempt desc;
 -- name: refuse_message
 -- Record that a message cannot become an order.
 select ledger.refuse_message_v1($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: committed_order
+-- The commit of a run with the columns by which it is looked up.
+select body, commit_id, plan_checksum, artifact_digest, source, position
+from ledger.inbox where binding_id = $1 and run_id = $2 and kind = 'commit';

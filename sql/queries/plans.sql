@@ -22,6 +22,11 @@ select checksum, body, operations_count, coverage_count from ledger.plan where c
 -- One page of a plan's lines from ordinal $2 on.
 select line from ledger.plan_operation where plan_checksum = $1 and ordinal >= $2 order by ordinal limit $3;
 
+-- name: plan_operations
+-- The same with what stands beside each line to be looked up by.
+select line, operation_id, object_key
+from ledger.plan_operation where plan_checksum = $1 and ordinal >= $2 order by ordinal limit $3;
+
 -- name: coverage_lines
 -- One page of its coverage from ordinal $2 on.
 select line from ledger.plan_coverage where plan_checksum = $1 and ordinal >= $2 order by ordinal limit $3;

@@ -7,18 +7,30 @@ zombies. Which error the ledger owes is the model's word; what stands in the tab
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from functools import wraps
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import event as note
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ledger.commit import Policy
 from ledger.events import NewEvent
 from ledger.store.errors import StoreError
 from ledger.store.records import InFlight, Lease, OrderState
 from tests.state_machine import facts
+from tests.state_machine.conditions import (
+    answered,
+    deleting,
+    dispatchable,
+    held,
+    in_doubt,
+    leased,
+    ordered,
+    some,
+    started,
+    successful,
+)
 from tests.state_machine.database import LONG, OWNERS, Database
 from tests.state_machine.folds import check_projections
 from tests.state_machine.model import SUCCESSES, Mark, Verdict
@@ -40,65 +52,6 @@ OTHER_COMMITS = st.sampled_from(
         {"artifact_digest": "e" * 64},
     )
 )
-
-
-def some(condition: Callable[[Side], object]) -> Callable[[Callable[..., None]], Any]:
-    """A rule for those bindings alone that are in such a state; the drawn ``at`` chooses among them."""
-
-    def decorate(apply: Callable[..., None]) -> Any:
-        @wraps(apply)
-        def chosen(self: LedgerMachine, at: int, **drawn: Any) -> None:
-            sides = [side for side in self.sides if condition(side)]
-            apply(self, sides[at % len(sides)], **drawn)
-
-        return precondition(lambda self: any(condition(side) for side in self.sides))(chosen)
-
-    return decorate
-
-
-def leased(side: Side) -> object:
-    """Somebody claimed it once."""
-    return side.leases
-
-
-def held(side: Side) -> object:
-    """It has a lease, live or not."""
-    return side.model.owner
-
-
-def in_doubt(side: Side) -> object:
-    """An operation is in flight."""
-    return side.model.mark
-
-
-def ordered(side: Side) -> object:
-    """Something stands in its inbox, and somebody claimed it once."""
-    return side.leases and side.model.inbox
-
-
-def dispatchable(side: Side) -> object:
-    """Nothing is in flight, and there is something to dispatch."""
-    return side.model.mark is None and any(side.next_mark(run_id) for run_id in facts.RUNS)
-
-
-def deleting(side: Side) -> object:
-    """There are recorded deletes without an outcome."""
-    return side.leases and any(side.deletes_left(run_id) for run_id in facts.RUNS)
-
-
-def started(side: Side) -> object:
-    """A run was started, and nothing is in flight."""
-    return side.model.mark is None and any(side.starts(run_id) for run_id in facts.RUNS)
-
-
-def successful(side: Side) -> object:
-    """An operation succeeded."""
-    return any(event.kind in SUCCESSES for event, _ in side.model.log)
-
-
-def answered(side: Side) -> object:
-    """An append was answered once."""
-    return side.calls
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -269,6 +222,19 @@ class LedgerMachine(RuleBasedStateMachine):
         events = [told] if how == "tell and keep" else []
         to: Mark = None if how == "clear" else (moved if how == "move" else "keep")
         self._append(side, side.lease(back), events, to)
+
+    @rule(at=AT, owner=st.sampled_from(OWNERS), how=st.sampled_from(("append", "renew", "release")))
+    @some(leased)
+    def use_the_epoch_under_another_name(self, side: Side, owner: str, how: str) -> None:
+        """Names and epochs can be read by everybody; both have to be right."""
+        lease = replace(side.lease(0), owner=owner)
+        store = self.database.stores[owner]
+        if how == "append":
+            self._append(side, lease, [facts.run_mark("run.stopped", side.binding, facts.RUNS[0], side.model.epoch)])
+        elif how == "renew":
+            self._await(side.model.renew(lease), store.renew(lease))
+        else:
+            self._await(side.model.release(lease), store.release(lease))
 
     @rule(at=AT, back=BACK, which=WHICH, again=st.booleans())
     @some(successful)

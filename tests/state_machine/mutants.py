@@ -59,22 +59,18 @@ _LOCKED_OWNER = "or v_binding.lease_owner is distinct from p_owner"
 FAULTS = (
     _fault("append: compares the epoch", _EPOCH, ""),
     _fault("append: compares the owner", _OWNER, ""),
-    _fault("append: compares at all", f"if v_owner is null or {_EPOCH}", "if false and", _OWNER, ""),
+    _fault("append: compares at all", f"if v_owner is null or {_EPOCH}", "if false and"),
     _fault("append: nobody is no owner", "if v_owner is null or", "if"),
     _fault("elsewhere: compares the epoch", _LOCKED_EPOCH, ""),
     _fault("elsewhere: compares the owner", _LOCKED_OWNER, ""),
     _fault("claim: live lease", "if not v_is_repeat and v_binding.lease_expires_at > v_now", "if false"),
-    _fault(
-        "claim: the epoch", "if not v_is_repeat and v_binding.writer_epoch <> p_expected_epoch", "if false"
-    ),
+    _fault("claim: the epoch", "if not v_is_repeat and v_binding.writer_epoch <> p_expected_epoch", "if false"),
     _fault("claim: raises the epoch", "set writer_epoch = claim_v1.epoch, lease_owner", "set lease_owner"),
     _fault("claim: knows its repeat", "v_is_repeat := v_binding.writer_epoch = epoch", "v_is_repeat := false"),
     _fault("claim: settles", _SETTLES, "b.quiet_until end"),
     _fault("renew: compares", _FENCE + _RENEW, _RENEW),
     _fault("release: compares", _FENCE + _RELEASE, _RELEASE),
-    _fault(
-        "release: again", "if v_binding.writer_epoch = p_epoch and v_binding.lease_owner is null", "if false"
-    ),
+    _fault("release: again", "if v_binding.writer_epoch = p_epoch and v_binding.lease_owner is null", "if false"),
     _fault("close_order: compares", _FENCE + "perform ledger.close_order_locked", "perform ledger.close_order_locked"),
     _fault("repeat: known ids", "v_repeated or coalesce(v_next = p_event_ids[i], false)", "false"),
     _fault("repeat: content", "if v_same <> cardinality(p_event_ids)", "if false"),
@@ -84,9 +80,7 @@ FAULTS = (
     _fault("one outcome", "create unique index event_one_outcome", "create index event_one_outcome"),
     _fault("one success", "create unique index event_one_success", "create index event_one_success"),
     _fault("quiet period", "or v_quiet_until > clock_timestamp())", ")"),
-    _fault(
-        "unknown: rests", "if p_settle is not null then\n            v_quiet_until", "if false then v_quiet_until"
-    ),
+    _fault("unknown: rests", "if p_settle is not null then\n            v_quiet_until", "if false then v_quiet_until"),
     _fault("a doubt is told", "if v_run is not null and v_told <> (p_mark", "if false and v_told <> (p_mark"),
     _fault("the attempt is marked", "then p_mark_attempt end;", "then 1 end;"),
     _fault("chain: a field", _CHAINED_TIME, "pg_catalog.int8send(0)"),

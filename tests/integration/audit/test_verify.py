@@ -22,7 +22,7 @@ from tests.support.recorded_runs import BINDING, Recorder, make_plan, recorder
 
 pytestmark = pytest.mark.integration
 
-_TABLES = ("event", "binding", "plan", "plan_operation", "plan_coverage", "artifact", "detail")
+_TABLES = ("event", "binding", "inbox", "plan", "plan_operation", "plan_coverage", "artifact", "detail")
 
 
 @pytest.fixture
@@ -244,6 +244,18 @@ _PLAN_EDITS = {
     "coverage": "update ledger.plan_coverage set line = replace(line, 'create', 'update')",
     "coverage taken out": "delete from ledger.plan_coverage where ordinal = 0",
     "the whole artifact": "delete from ledger.artifact",
+    "the artifact's source": "update ledger.artifact set source = 'other' where run_id = 'run-1'",
+    "the object that a line is found by": (
+        "update ledger.plan_operation set object_key = sha256('other') where ordinal = 1"
+    ),
+    "the operation that a line is found by": "update ledger.plan_operation set operation_id = 'op_0' where ordinal = 1",
+    "the order": "delete from ledger.inbox where run_id = 'run-1'",
+    "the order's body": "update ledger.inbox set body = replace(body, 'somebody', 'nobody')",
+    "the commit that an order is found by": "update ledger.inbox set commit_id = gen_random_uuid()",
+    "the plan that an order is found by": "update ledger.inbox set plan_checksum = sha256('other')",
+    "the artifact that an order is found by": "update ledger.inbox set artifact_digest = sha256('other')",
+    "the source that an order is found by": "update ledger.inbox set source = 'other' where run_id = 'run-1'",
+    "the order's place in the log": "update ledger.inbox set position = position + 1",
 }
 
 
