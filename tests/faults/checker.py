@@ -346,7 +346,9 @@ def at_rest(facts: Facts) -> Violations:
     for run in facts.runs.values():
         ends = [event for event in facts.events if event["run_id"] == run.run_id and event["kind"] in _ENDS]
         kind = ends[-1]["kind"] if ends else "none"
-        at_doomed = kind == "run.failed" and facts.body(ends[-1])["failed_operation"] == run.doomed
+        # after an earlier attempt that may have written, its refusal proves nothing: interrupted (G5)
+        ended = kind in ("run.failed", "run.interrupted")
+        at_doomed = ended and run.doomed is not None and facts.body(ends[-1])["failed_operation"] == run.doomed
         stale = kind == "plan.refused" and all(
             finding["name"] in ("StalePlanError", "OverlapRefusedError") for finding in facts.body(ends[-1])["findings"]
         )

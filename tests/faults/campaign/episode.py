@@ -41,7 +41,8 @@ _LONGEST = 25.0
 _LOOK_EVERY = 0.25
 _THROUGH = (
     "select count(distinct e.run_id) from ledger.event e join ledger.binding b on b.id = e.binding_id"
-    " where b.branch = any($1::text[]) and (e.kind = 'run.applied' or e.kind = 'run.failed' and e.run_id = any($2))"
+    " where b.branch = any($1::text[]) and (e.kind = 'run.applied'"
+    " or e.kind in ('run.failed', 'run.interrupted') and e.run_id = any($2))"
 )
 _SEEN = (
     "select b.branch, e.position, encode(e.hash, 'hex') as hash from ledger.event e"

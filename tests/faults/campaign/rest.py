@@ -53,7 +53,8 @@ async def _carry_out(
     before = ""
     while (ending := await _drained(writer, script.run_id)) not in ("run.applied", before):
         # the same end twice over: it stays so
-        before = ending if ending in ("run.failed", "plan.refused") else ""
+        stays = ending in ("run.failed", "plan.refused") or script.doom is not None
+        before = ending if stays else ""
         try:
             await give(ledger, binding, "resume", commit, policy)
         except RunFinishedError:

@@ -115,6 +115,7 @@ class Writers:
     async def _look_after(self, writer: Writer) -> None:
         process, made_room = _started(writer), False
         outside = writer.script.outside
+        await until(lambda: bool(read_trail(writer.task.trail)) or not process.is_alive)
         due = None if outside is None else time.monotonic() + outside.at
         while process.is_alive:
             if due is not None and outside is not None and time.monotonic() >= due and not self._resting.is_set():
