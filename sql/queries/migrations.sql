@@ -41,18 +41,25 @@ $$;
 -- then every process that shares it stands still; migrating again makes that good.
 do $$
 declare
+    v_table regclass;
     v_function regprocedure;
 begin
     set local role ledger_owner;
     grant usage on schema ledger to ledger_writer, ledger_projector, ledger_reader;
-    grant select on all tables in schema ledger to ledger_writer, ledger_projector, ledger_reader;
+    for v_table in
+        select c.oid from pg_class c
+        where c.relnamespace = 'ledger'::regnamespace and c.relkind in ('r', 'p') and c.relowner = 'ledger_owner'::regrole
+    loop
+        execute format('grant select on %s to ledger_writer, ledger_projector, ledger_reader', v_table);
+    end loop;
     alter default privileges for role ledger_owner in schema ledger
         grant select on tables to ledger_writer, ledger_projector, ledger_reader;
     if to_regclass('ledger.projection_document') is not null then
         grant insert, update, delete on ledger.projection_cursor, ledger.projection_document to ledger_projector;
     end if;
     for v_function in
-        select p.oid from pg_proc p where p.pronamespace = 'ledger'::regnamespace and p.prosecdef
+        select p.oid from pg_proc p
+        where p.pronamespace = 'ledger'::regnamespace and p.prosecdef and p.proowner = 'ledger_owner'::regrole
     loop
         execute format('grant execute on function %s to ledger_writer', v_function);
     end loop;
