@@ -98,13 +98,15 @@ def _canonical_values(block: Sequence[bytes]) -> list[Any] | None:
 def _needs_care(line: bytes) -> bool:
     """Depth, number, and integers that not every reader can convert survive encoding; rare, and cheap to suspect."""
     return (
-        len(line) > MAX_INTEGER_DIGITS
-        and (
-            len(line) > MAX_LINE_BYTES
-            # A run of so many digits covers one of these places.
-            or any(48 <= byte <= 57 for byte in line[MAX_INTEGER_DIGITS :: MAX_INTEGER_DIGITS + 1])
-            or line.count(b"[") + line.count(b"{") > MAX_VALUE_NESTING
-            or (len(line) > MAX_VALUES and line.count(b",") >= MAX_VALUES - MAX_VALUE_NESTING)
+        line.count(b"[") + line.count(b"{") > MAX_VALUE_NESTING
+        or (
+            len(line) > MAX_INTEGER_DIGITS
+            and (
+                len(line) > MAX_LINE_BYTES
+                # A run of so many digits covers one of these places.
+                or any(48 <= byte <= 57 for byte in line[MAX_INTEGER_DIGITS :: MAX_INTEGER_DIGITS + 1])
+                or (len(line) > MAX_VALUES and line.count(b",") >= MAX_VALUES - MAX_VALUE_NESTING)
+            )
         )
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
+from ledger.commit import PlanCommit
 from tests.hostile.artifact_files import Artifact
 from tests.hostile.artifact_judge import (
     CANARY,
@@ -49,17 +50,18 @@ def run_case(judge: Judge, seed: int, number: int) -> Case:
     committed = artifact if chance.random() < 0.9 else start
     depth = chance.random()
     artifact.write(judge.run_dir)
-    case = judged(judge, artifact, committed=committed, reviewed=depth < REVIEWED, rendered=depth < RENDERED)
+    commit = judge.commit(committed)
+    case = judged(judge, artifact, commit, reviewed=depth < REVIEWED, rendered=depth < RENDERED)
     return Case(made_by, case.verdict, case.violations)
 
 
-def judged(judge: Judge, artifact: Artifact, *, committed: Artifact, reviewed: bool, rendered: bool) -> Case:
+def judged(judge: Judge, artifact: Artifact, commit: PlanCommit, *, reviewed: bool, rendered: bool) -> Case:
     """Let the writer and a reviewer look at an artifact that is on disk, and list what is wrong with what they say.
 
     An artifact that the writer admits is always reviewed too; ``rendered`` reviews are printed in all forms.
     """
     before = _listing(judge)
-    verdict = judge.judge(judge.commit(committed))
+    verdict = judge.judge(commit)
     violations = [*_faults(verdict, artifact)]
     if reviewed or verdict.admitted:
         violations += _review_faults(verdict, review(judge.run_dir, rendered=rendered))
@@ -109,4 +111,5 @@ def _traces(judge: Judge, before: tuple[frozenset[str], ...]) -> Iterator[str]:
 
 
 def _listing(judge: Judge) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(os.listdir(folder)) for folder in (judge.root, judge.run_dir, judge.run_dir / "plan"))
+    folders = (judge.root, judge.run_dir, judge.run_dir / "plan")
+    return tuple(frozenset(os.listdir(folder)) if folder.is_dir() else frozenset() for folder in folders)

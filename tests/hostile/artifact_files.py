@@ -16,6 +16,7 @@ from typing import Any
 MANIFEST = "plan/manifest.json"
 OPERATIONS = "plan/operations.jsonl"
 COVERAGE = "plan/coverage.jsonl"
+MAX_READ = 2**28
 EXCLUDED = ("plan_checksum", "run_id", "created_at")
 ACTIONS = ("create", "update", "remove", "skip", "none")
 
@@ -31,13 +32,15 @@ class Artifact:
 
     @classmethod
     def of(cls, run_dir: Path) -> Artifact:
-        """The files of a run directory."""
+        """The files of a run directory; what is no plain file of a sensible size counts as none."""
 
         def read(name: str) -> bytes | None:
             path = run_dir / name
-            return path.read_bytes() if path.exists() else None
+            plain = path.is_file() and not path.is_symlink() and path.stat().st_size < MAX_READ
+            return path.read_bytes() if plain else None
 
-        snapshots = {path.relative_to(run_dir).as_posix(): path.read_bytes() for path in (run_dir / "A").glob("*")}
+        names = [path.relative_to(run_dir).as_posix() for path in (run_dir / "A").glob("*")]
+        snapshots = {name: data for name in names if (data := read(name)) is not None}
         return cls(read(MANIFEST), read(OPERATIONS), read(COVERAGE), snapshots)
 
     def write(self, run_dir: Path) -> None:
@@ -143,5 +146,6 @@ def sealed(artifact: Artifact, **changes: Any) -> Artifact:
         digest = hashlib.sha256(artifact.coverage).hexdigest()
         document["coverage"] = {"digest": digest, "counts": counts_of(artifact.coverage)}
     document = {name: value for name, value in document.items() if value is not ...}
-    document["plan_checksum"] = changes.get("plan_checksum", checksum(document, operations))
+    if "plan_checksum" not in changes:
+        document["plan_checksum"] = checksum(document, operations)
     return replace(artifact, manifest=encode(document))

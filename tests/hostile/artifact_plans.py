@@ -7,10 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.artifact_files import Artifact, coverage_order, lines_of, operation_id, sealed, with_ids
+from tests.hostile.artifact_files import Artifact, coverage_order, encode, lines_of, operation_id, sealed, with_ids
 from tests.support.plans import CONFIG_VERSION, CREATED_AT, GOLDEN, GOLDEN_NAMES, RUN_ID, write_snapshot
 
-__all__ = ["CONFIG_VERSION", "RUN_ID", "covered_plan", "golden_plan", "plain_plan", "seeds", "snapshot_bytes"]
+__all__ = ["CONFIG_VERSION", "RUN_ID"]
 
 DESTINATION_ID = "18d52a8a-7e7d-9bf5-3967-c51149d169da"
 _PROVIDERS = {"source": "jsonl", "destination": "infrahub"}
@@ -113,8 +113,6 @@ def made_of(
     **changes: Any,
 ) -> Artifact:
     """A whole artifact of these records, sealed."""
-    from tests.hostile.artifact_files import encode
-
     told = None if coverage is None else lines_of(coverage)
     bare = Artifact(encode(manifest(**changes)), lines_of(with_ids(records)), told, snapshots or {})
     return sealed(bare)
@@ -143,6 +141,12 @@ def plain_plan() -> Artifact:
 
 
 @cache
+def accounted_plan() -> Artifact:
+    """With coverage, bound to no snapshot."""
+    return made_of(operations(), coverage_of(operations()))
+
+
+@cache
 def covered_plan() -> Artifact:
     """With coverage and a snapshot."""
     data, found = snapshot_bytes()
@@ -152,7 +156,7 @@ def covered_plan() -> Artifact:
 @cache
 def seeds(*, with_snapshots: bool) -> tuple[Artifact, ...]:
     """What the fuzzer starts from; reading a snapshot costs a process, so most cases are bound to none."""
-    covered = made_of(operations(), coverage_of(operations()))
+    covered = accounted_plan()
     empty = made_of([], [])
     one = made_of([record("create", "BuiltinTag", {"name": "a"})])
     if not with_snapshots:
