@@ -13,7 +13,7 @@ CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | sed -nE 's/^((INFRAHUB|INFRAHUBC
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo test lint rules mutants bench faults lock clean
+.PHONY: help demo test lint rules hostile mutants bench faults lock clean
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -50,6 +50,13 @@ rules: $(BIN)/.installed ## write the pages of docs/ that are made from code and
 	@$(BIN)/python -m tests.support.refusals_document
 	@$(BIN)/python -m tests.support.field_failures_document
 	@$(BIN)/python -m tests.support.classification_document
+
+hostile: N = 10000
+hostile: SEED = 1
+hostile: JOBS = 1
+hostile: $(BIN)/.installed ## N hostile artifacts and N hostile answers (make hostile N=500000 SEED=7)
+	@$(CLEAN) $(BIN)/python -m tests.hostile.artifacts --count $(N) --seed $(SEED) --jobs $(JOBS)
+	@$(CLEAN) $(BIN)/python -m tests.hostile.answers --count $(N) --seed $(SEED)
 
 mutants: $(BIN)/.installed ## take each load-bearing line out and name the test that notices
 	@bash tests/support/require_postgresql_15.sh

@@ -81,6 +81,7 @@ def _operations(records: list[Any]) -> list[str]:
     for record in records:
         if not record.keys() <= _KEYS or record["action"] not in _OF_OPERATION.values():
             found.append("an unknown key or action")
+            continue
         if type(record["tier"]) is not int or record["tier"] < 0:
             found.append("a tier that is none")
         if record["operation_id"] != operation_id(record["action"], record["kind"], record["identity"]):
