@@ -121,7 +121,7 @@ async def test_g04_sigterm_finishes_the_operation_in_flight_and_leaves_the_run_o
     operations = await commit_mixed(disturbed, "run-1")
     writer = start_writer("run-1", point=PausePoint.BEFORE_DISPATCH, occurrence=2, action="wait")
     await writer.said(WAITING)
-    writer.send_signal(signal.SIGTERM)
+    await writer.takes(signal.SIGTERM)
     writer.go_on()
     assert await writer.ended() == (0, "left_open")
     assert await disturbed.kinds("run-1") == [

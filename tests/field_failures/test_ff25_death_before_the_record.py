@@ -106,7 +106,7 @@ async def test_ff25_sigterm_in_that_moment_records_what_was_written(real: RealWr
     await four(real)
     writer = start(PausePoint.AFTER_WRITE_BEFORE_APPEND, "wait")
     await writer.said(WAITING)
-    writer.send_signal(signal.SIGTERM)
+    await writer.takes(signal.SIGTERM)
     writer.go_on()
     assert await writer.ended() == (0, "left_open")
     assert await real.outcomes("run-1") == [(0, "applied", 1), (1, "applied", 1)]

@@ -15,6 +15,7 @@ from typing import Literal
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 _PARSE = b"P"
+_LOG_IN = (b"\x00", b"p")
 _READY = b"Z\x00\x00\x00\x05"
 """ReadyForQuery; one byte follows, which says whether a transaction is open."""
 Fault = Literal["lose answer", "lose request", "hold"]
@@ -84,6 +85,8 @@ class PostgresRelay:
     def _due(self, data: bytes) -> Fault | None:
         if self._fault is None or data.startswith(_PARSE):
             return None
+        if self._fault == "lose answer" and data.startswith(_LOG_IN):
+            return None  # its answer ends in a question of the server, and a lost one would only be silence
         if self._after > 0:
             self._after -= 1
             return None

@@ -72,6 +72,16 @@ class RealProcess:
         """Send it a signal."""
         os.kill(self._pid, number)
 
+    async def takes(self, number: signal.Signals) -> None:
+        """Send it a signal, and return when it has been delivered: what is sent afterwards comes after it."""
+        self.send_signal(number)
+        while self._pending() & (1 << (number - 1)):
+            await asyncio.sleep(0.001)
+
+    def _pending(self) -> int:
+        status = Path(f"/proc/{self._pid}/status").read_text(encoding="ascii", errors="replace")
+        return int(next(line for line in status.splitlines() if line.startswith("ShdPnd:")).split()[1], 16)
+
     def clean_up(self) -> None:
         """Kill it where it still runs, and close this side."""
         if self._process.is_alive():
