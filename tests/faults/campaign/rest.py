@@ -13,50 +13,49 @@ from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, decl
 from consumers.settings import WriterSettings
 from consumers.writer import BindingWriter
 from ledger.binding import DestinationBinding
-from ledger.commit import PlanCommit, Policy
+from ledger.commit import Policy
 from ledger.store.errors import LeaseHeldError, RunFinishedError, RunStillOpenError
 from ledger.store.ledger import Ledger
 from tests.faults.campaign.operator_process import give
-from tests.faults.campaign.script import RunScript
+from tests.faults.campaign.runs import Committed
 from tests.faults.campaign.trail import Trail
 from tests.faults.campaign.writer_process import NamedTransport, Stand, noting_connector
 from tests.support.real_writer import TOKEN
 
 _WITHIN = 40.0
-Ordered = tuple[str, RunScript, PlanCommit]
 
 
-async def come_to_rest(dsn: str, url: str, folder: Path, runs: Sequence[Ordered], times: dict[str, float]) -> list[str]:
+async def come_to_rest(
+    dsn: str, url: str, folder: Path, runs: Sequence[Committed], times: dict[str, float]
+) -> list[str]:
     """Commit everything once more, and resume each run until it is applied or it is certain that it cannot be."""
     patient = {**times, "request_timeout": 5.0, "lease_ttl": 8.0}
     settings = WriterSettings(artifact_root=folder / "runs", **patient)
     trail, wrong = Trail(folder / "last.trail"), []
     async with await Ledger.open(dsn) as ledger:
-        for branch, _, commit in runs:
-            await give(ledger, DestinationBinding(url=url, branch=branch), "commit", commit, commit.policy)
-        for branch, script, commit in runs:
-            writer = _writer(dsn, url, Stand("last", branch, trail), settings)
+        for run in runs:
+            await give(ledger, run.commit.binding, "commit", run.commit, run.commit.policy)
+        for run in runs:
+            writer = _writer(dsn, url, Stand("last", run.branch, trail), settings)
             try:
                 async with asyncio.timeout(_WITHIN):
-                    await _carry_out(ledger, writer, DestinationBinding(url=url, branch=branch), script, commit)
+                    await _carry_out(ledger, writer, run)
             except TimeoutError:
-                wrong.append(f"run {script.run_id} did not come to rest within {_WITHIN:g} s")
+                wrong.append(f"run {run.files.run_id} did not come to rest within {_WITHIN:g} s")
             except Exception:  # noqa: BLE001 - a defect of the product or of the campaign: reported with its traceback
-                wrong.append(f"run {script.run_id} at rest: {traceback.format_exc()}")
+                wrong.append(f"run {run.files.run_id} at rest: {traceback.format_exc()}")
     return wrong
 
 
-async def _carry_out(
-    ledger: Ledger, writer: BindingWriter, binding: DestinationBinding, script: RunScript, commit: PlanCommit
-) -> None:
-    policy = Policy(on_unknown="converge", allow_stale=script.resume_stale)
+async def _carry_out(ledger: Ledger, writer: BindingWriter, run: Committed) -> None:
+    policy = Policy(on_unknown="converge", allow_stale=run.script.resume_stale)
     before = ""
-    while (ending := await _drained(writer, script.run_id)) not in ("run.applied", before):
+    while (ending := await _drained(writer, run.files.run_id)) not in ("run.applied", before):
         # the same end twice over: it stays so
-        stays = ending in ("run.failed", "plan.refused") or script.doom is not None
+        stays = ending in ("run.failed", "plan.refused") or run.files.doomed is not None
         before = ending if stays else ""
         try:
-            await give(ledger, binding, "resume", commit, policy)
+            await give(ledger, run.commit.binding, "resume", run.commit, policy)
         except RunFinishedError:
             return
         except RunStillOpenError:

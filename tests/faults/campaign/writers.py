@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.faults.campaign.script import WriterScript
 from tests.faults.campaign.trail import read_trail
@@ -158,8 +157,3 @@ def _started(writer: Writer) -> RealProcess:
 def writers_of(scripts: tuple[WriterScript, ...], task: Callable[[str, WriterScript], WriterTask]) -> list[Writer]:
     """The writers of an episode, not started yet."""
     return [Writer(script, task(f"writer-{number}", script)) for number, script in enumerate(scripts)]
-
-
-def logs_in(folder: Path) -> dict[str, str]:
-    """What the processes of an episode wrote to stderr."""
-    return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in sorted(folder.glob("*.log"))}
