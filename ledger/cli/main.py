@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import gc
-import io
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -24,13 +24,15 @@ from ledger.cli import (
 )
 from ledger.cli.output import people, show_refusal
 from ledger.cli.session import Invocation
+from ledger.cli.streams import last_words, prepare_streams
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import MEANING, ExitCode
+from ledger.shortage import shortage_of
 
 _CYCLE_SEARCH = (100_000, 20, 50)
 """When Python looks for unreachable cycles: at this many new objects, and at how many such looks for older ones."""
 
-_OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT})
+_OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 
 _EPILOG = "Exit codes: " + " · ".join(f"{code.value} {meaning}" for code, meaning in MEANING.items())
 
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     A usage error is 64, because 2 means "changes present". A refusal is shown without a traceback; anything that is
-    no refusal of ours is a defect and leaves with its traceback (P141, P142).
+    no refusal of ours and no shortage of the machine is a defect and leaves with its traceback (P141, P142).
     """
     try:
         result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
@@ -95,12 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return ExitCode.DONE
     except OSError as exc:
-        if exc.errno not in _OUTPUT_ERRORS or exc.filename is not None:
-            raise
-        return _output_lost(exc)
+        if exc.errno in _OUTPUT_ERRORS and exc.filename is None:
+            return _output_lost(exc)
+        return _machine_too_small(exc)
     except ApplyLedgerError as exc:
         show_refusal(exc)
         return exc.exit_code
+    except Exception as exc:  # noqa: BLE001 - raised again where the machine is not to blame
+        return _machine_too_small(exc)
     return int(result) if isinstance(result, int) else ExitCode.DONE
 
 
@@ -111,18 +115,19 @@ def _output_lost(exc: OSError) -> int:
     return ExitCode.ERROR
 
 
-def _prepare_streams() -> None:
-    """A closed stream is an empty one, and what a terminal's encoding cannot show is shown escaped."""
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - likewise
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+def _machine_too_small(exc: Exception) -> int:
+    """A named end where the machine ran short of something; a defect is raised again."""
+    shortage = shortage_of(exc)
+    if shortage is None:
+        raise exc
+    traceback.clear_frames(exc.__traceback__)  # what the ended work still holds may be all the memory there is
+    last_words(lambda: show_refusal(shortage), "MachineShortageError: no memory is left for this process\n")
+    return ExitCode.ERROR
 
 
 def run() -> None:
     """The console script."""
-    _prepare_streams()
+    prepare_streams()
     # Plans are millions of objects without a cycle that live to the end of a command. Python's own setting goes through
     # all of them again and again: that took more time than everything else that is done with a plan.
     gc.set_threshold(*_CYCLE_SEARCH)
