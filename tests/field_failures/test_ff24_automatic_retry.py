@@ -41,11 +41,10 @@ URGING = {
 """What a person may have set for another tool. The first one alone switches the SDK's own retry on."""
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "urging environment"])
-def environment(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param:
-        for name, value in URGING.items():
-            monkeypatch.setenv(name, value)
+@pytest.fixture
+def urging_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in URGING.items():
+        monkeypatch.setenv(name, value)
 
 
 def failing_again(answer: Answer) -> tuple[Answer, ...]:
@@ -74,7 +73,7 @@ NEVER_RAN: dict[str, Answer] = {
 
 
 @pytest.mark.rules("G5", "G7", "P129")
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("urging_environment")
 async def test_ff24_one_request_for_one_attempt_whatever_failed(real: RealWriter) -> None:
     real.changes["settle_seconds"] = 0.0
     server = ScriptedInfrahub(schema_document=DOCUMENT)
@@ -96,7 +95,7 @@ async def test_ff24_one_request_for_one_attempt_whatever_failed(real: RealWriter
 
 
 @pytest.mark.rules("G5", "G7")
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("urging_environment")
 async def test_ff24_what_never_ran_is_sent_again_so_often_and_no_more(real: RealWriter) -> None:
     """The layers do not multiply: ``attempts`` of the destination's settings is all."""
     real.changes["settle_seconds"] = 0.0
@@ -121,7 +120,7 @@ async def test_ff24_what_never_ran_is_sent_again_so_often_and_no_more(real: Real
 
 
 @pytest.mark.rules("G4", "G5", "G7")
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("urging_environment")
 async def test_ff24_stored_and_then_timed_out_is_one_request(real: RealWriter) -> None:
     await real.commit("run-1", [manufacturer("Juniper")])
     held = real.sandbox.faults.add(FaultRule(branch=real.branch, hold="before-answer", count=None))

@@ -8,7 +8,6 @@ from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
 from ledger.plan.layout import OPERATIONS_FILE
 from ledger.plan.reader import load_plan_artifact
-from tests.support.command_line import CommandLine
 from tests.support.forged_plans import FORGED, commit_forged
 from tests.support.planning import entry, mapped, operations
 from tests.support.plans import tags
@@ -84,18 +83,3 @@ async def test_ff34_other_line_ends_are_each_a_named_refusal(real: RealWriter, n
     if name:
         assert name in {finding.name for finding in outcome.findings}
         assert name in {finding.name for finding in refused.value.findings}
-
-
-@pytest.mark.rules("A15", "C13")
-def test_ff34_a_person_is_told_which_line_and_why(cli: CommandLine) -> None:
-    cli.source({"name": "prod", "description": TEXT}, {"name": "lab", "description": None})
-    planned = cli.plan()
-    file = cli.folder / "runs" / planned["run"] / "plan" / "operations.jsonl"
-    reviewed = file.read_bytes()
-    file.write_bytes(reviewed.replace(b"\n", b"\r\n", 1))
-    done = cli.apply(planned)
-    assert done.returncode == 3, done.stderr
-    assert "CarriageReturnError" in done.stderr
-    file.write_bytes(reviewed)
-    assert cli.summary(cli.apply(planned), 0)["applied"] == 2
-    assert cli.mutations() == 2
