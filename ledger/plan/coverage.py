@@ -161,9 +161,9 @@ class CoverageLine(_Strict):
 
     def record(self) -> dict[str, Any]:
         """The record as it stands in a line; what is absent or empty is left out, nulls inside values stay."""
-        record = {
+        record: dict[str, Any] = {
             name: value
-            for name, value in self
+            for name, value in vars(self).items()
             if value is not None and (name not in ("differences", "filters") or value)
         }
         record["providers"] = dict(self.providers)

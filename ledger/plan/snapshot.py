@@ -62,6 +62,11 @@ _PYTHON: Final[Mapping[ColumnType, type]] = {
 _INT64: Final = range(-(2**63), 2**63)
 
 
+def _is_plain(text: str) -> bool:
+    """Whether a text certainly is canonical and what Arrow can hold."""
+    return text.isascii() and "\x00" not in text
+
+
 class SnapshotWriter:
     """Writes one kind's rows to a snapshot, a batch at a time.
 
@@ -88,6 +93,7 @@ class SnapshotWriter:
         self._path = path
         self._kind = kind
         self._columns = dict(columns)
+        self._texts = {name for name, type_ in columns.items() if type_ is ColumnType.TEXT}
         self._extracted_at = extracted_at if extracted_at is not None else datetime.now(UTC)
         self._schema = _schema(columns)
         self._rows: list[dict[str, Any]] = []
@@ -125,7 +131,13 @@ class SnapshotWriter:
         if unknown:
             names = ", ".join(sorted(shown(name) for name in unknown))
             raise _value_error(self._kind, names, "a field of the model", "a field without a column")
-        stored = {name: self._cell(name, type_, row.get(name)) for name, type_ in self._columns.items()}
+        stored = {
+            # Most cells are empty or plain text; asking the column for each costs more than all else that is done here.
+            name: value
+            if (value := row.get(name)) is None or (type(value) is str and name in self._texts and _is_plain(value))
+            else self._cell(name, type_, value)
+            for name, type_ in self._columns.items()
+        }
         stored[SOURCE_ID_COLUMN] = self._cell(SOURCE_ID_COLUMN, ColumnType.TEXT, source_id)
         stored[TOMBSTONE_COLUMN] = tombstone
         self._digest.update(b"\n" if self._count else b"")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import combinations
@@ -15,11 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ledger.plan import canonical as encoding
 from ledger.plan.canonical import (
     MAX_INTEGER_DIGITS,
     MAX_VALUE_NESTING,
     canonical_identity,
     canonical_json_bytes,
+    canonical_json_text,
     canonical_value,
     identity_bytes,
     object_key,
@@ -200,3 +203,32 @@ def test_language_equality_is_not_sameness() -> None:
         assert one == other
         assert not same_bytes(one, other)
         assert not same_bytes({"a": [one]}, {"a": [other]})
+
+
+@pytest.mark.rules("A14", "A77")
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=12,
+    )
+)
+def test_the_short_ways_of_encoding_give_what_the_standard_library_gives(value: Any) -> None:
+    def encoded(encode: Callable[[Any], str]) -> str | type[Exception]:
+        try:
+            return encode(value)
+        except ValueError as exc:
+            return type(exc)
+
+    standard = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    assert encoded(canonical_json_text) == encoded(standard.encode)
+
+
+def test_an_interpreter_without_a_c_encoder_encodes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = {"b": [1, 1.5, None, True, "é\n"], "a": {"d": {}, "c": []}}
+    expected = canonical_json_text(value)
+    for instead in (None, lambda: None, lambda *_: lambda *_: ("something else",)):
+        monkeypatch.setattr(json.encoder, "c_make_encoder", instead)
+        encode = encoding._made_once()
+        monkeypatch.undo()
+        assert encode(value) == expected
