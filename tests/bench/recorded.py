@@ -40,7 +40,7 @@ async def record_runs(dsns: Dsns, *, runs: int, operations: int, binding: Destin
 
     All runs are of one source and write the same objects, as a nightly sync does; each has a plan of its own.
     """
-    plans = [_Plan.of(number, binding, _lines(operations)) for number in range(runs)]
+    lines = _lines(operations)
     async with (
         await Ledger.open(dsns.writer) as ledger,
         await WriterStore.open(dsns.writer) as writer,
@@ -50,8 +50,8 @@ async def record_runs(dsns: Dsns, *, runs: int, operations: int, binding: Destin
         lease = await writer.claim(
             binding_id, owner="bench", ttl=3600, settle=0, body_host="host", body_process_id="process"
         )
-        for plan in plans:
-            await _record_run(ledger, writer, admin, lease, plan)
+        for number in range(runs):
+            await _record_run(ledger, writer, admin, lease, _Plan.of(number, binding, lines))
         await writer.release(lease)
         await admin.execute("vacuum (analyze) ledger.event, ledger.plan_operation, ledger.inbox")
         await admin.execute("checkpoint")
