@@ -11,7 +11,7 @@ from ledger.errors import ApplyLedgerError
 from tests.hostile.answers.documents import broken, changed, written
 from tests.hostile.answers.generate import an_answer, on_the_wire, whole
 from tests.hostile.answers.judged import Judged, leak_in
-from tests.hostile.answers.leaks import echoes
+from tests.hostile.answers.leaks import leaks
 from tests.hostile.answers.oracle import Form
 from tests.hostile.answers.served import HostileLayer, Served
 from tests.hostile.answers.writes import BINDING, FORMS, TOKEN
@@ -56,6 +56,6 @@ def _schema(random: Random) -> Served:
     for _ in range(random.choice([1, 1, 2, 4])):
         document = changed(random, document, TOKEN)
     text = written(random, document)
-    if random.random() < 0.1 and not echoes(text, TOKEN):
+    if random.random() < 0.1 and not leaks(text.decode("utf-8", "replace"), TOKEN):
         text = broken(random, text)
     return on_the_wire(random, whole("changed", text))
