@@ -32,6 +32,7 @@ from consumers.outcomes import (
     defect_verdict,
     failure_verdict,
     not_begun_verdict,
+    reason_of_end,
 )
 from consumers.pauses import NoPause, PauseHook, PausePoint
 from consumers.progress import WriterObserver, WriterProgress, unobserved
@@ -333,7 +334,7 @@ class RunApplication:
             if self._current is not None and self._recorder.in_flight == self._mark_of(self._current):
                 await self._record_interrupted(self._current, exc)
             elif isinstance(exc, Exception):
-                await self._stop(StopRequest(by=BY_WRITER, reason=f"a defect of the program: {type(exc).__name__}"))
+                await self._stop(StopRequest(by=BY_WRITER, reason=reason_of_end(exc)))
             else:
                 await self._flush()
         except (StoreError, LeaseLostError) as lost:

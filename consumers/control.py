@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
@@ -77,12 +78,13 @@ class RunControl:
         look, self._look = self._look, None
         return await look
 
-    async def wait(self, seconds: float) -> None:
-        """Wait, or return early when the process is told to end or the command was interrupted."""
+    async def wait(self, seconds: float, *, over: asyncio.Future[Any] | None = None) -> None:
+        """Wait; return early when the process is told to end, the command was interrupted, or ``over`` is done."""
         events = [self._leave] if self._interrupted is None else [self._leave, self._interrupted]
         waits = [asyncio.create_task(event.wait()) for event in events]
+        ends = waits if over is None else [*waits, over]
         try:
-            await asyncio.wait(waits, timeout=max(seconds, 0.0), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, timeout=max(seconds, 0.0), return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()

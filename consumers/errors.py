@@ -91,6 +91,12 @@ class WriterNotSetUpError(ApplyLedgerError):
     """
 
 
+class StoppedBeforeItsStartError(WriterRefusal):
+    """Somebody ended a run that was still waiting for its destination; it never began."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.INTERRUPTED
+
+
 class AliasRecordedError(ApplyLedgerError):
     """The ledger keeps a destination under a name that is declared as its alias: one server would have two writers."""
 
@@ -123,7 +129,9 @@ class ArtifactElsewhereError(ApplyLedgerError):
 
 
 def exit_code_of_refusal(findings: Sequence[Finding]) -> ExitCode:
-    """6 where being outdated is all that is wrong, else 3."""
+    """6 where being outdated is all that is wrong, 130 where somebody ended the run before its start, else 3."""
+    if findings and all(finding.name == StoppedBeforeItsStartError.__name__ for finding in findings):
+        return ExitCode.INTERRUPTED
     if findings and all(finding.name in _STALE_NAMES for finding in findings):
         return ExitCode.STALE
     return ExitCode.REFUSED

@@ -16,6 +16,7 @@ from ledger.destination import OutcomeUnknownError, ProvenUnwrittenError
 from ledger.errors import ApplyLedgerError
 from ledger.events import Body, OperationApplied, OperationFailed, OperationUnknown
 from ledger.plan.model import PlannedOperation
+from ledger.shortage import shortage_of
 
 OPERATIONAL_FAILURES: tuple[type[ApplyLedgerError], ...] = (ProvenUnwrittenError, OutcomeUnknownError)
 """What an apply reports as a failure of one operation. The list is short on purpose; all else is a defect (P140)."""
@@ -76,12 +77,24 @@ def defect_verdict(defect: BaseException, *, sent: bool) -> Verdict:
 
     The defect's own text is not recorded: it was written for no reader, and may hold anything.
     """
+    shortage = shortage_of(defect)
+    if shortage is not None:
+        why = f"the writer's machine ran short while this operation was under way: {shortage.expected} was wanted."
+        return _unknown(type(shortage).__name__, why, sent=sent, next_action=shortage.next_action)
     return _unknown(
         type(defect).__name__,
         "a defect of the program, no refusal of the destination, ended the operation; its traceback is in the log.",
         sent=sent,
         next_action="report the traceback in the log, then resume the run",
     )
+
+
+def reason_of_end(defect: Exception) -> str:
+    """Why a run was stopped between two operations by what should not have happened there."""
+    shortage = shortage_of(defect)
+    if shortage is not None:
+        return f"the writer's machine ran short: {shortage.expected} was wanted"
+    return f"a defect of the program: {type(defect).__name__}"
 
 
 def died_verdict() -> Verdict:

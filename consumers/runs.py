@@ -8,8 +8,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_exponential
-
 from consumers.apply import BY_WRITER, Ending, RunApplication
 from consumers.control import RunControl
 from consumers.cuts import fit
@@ -24,6 +22,7 @@ from consumers.errors import (
 from consumers.gate import AdmittedPlan, Gate, read_committed
 from consumers.history import RunHistory, read_history
 from consumers.lease import Clock, LeaseGuard, LeaseKeeper, suspend_clock
+from consumers.opening import LeftWhileOpening, open_while_wanted
 from consumers.orders import commit_of, is_carried_out, policy_of, unusable
 from consumers.pauses import NoPause, PauseHook, PausePoint
 from consumers.ports import LedgerPort
@@ -33,17 +32,22 @@ from consumers.recorder import RunRecorder
 from consumers.settings import WriterSettings
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
-from ledger.destination import DestinationOpener, OpenDestination
+from ledger.destination import DestinationAwayError, DestinationOpener, OpenDestination
 from ledger.errors import ApplyLedgerError, ConfigurationError, Finding
 from ledger.events import PlanRefused, RunResumed, RunStarted
 from ledger.exit_codes import ExitCode
 from ledger.plan.checksum import checksummed_body
+from ledger.plan.errors import PlanCopyFailedError
 from ledger.plan.stored_operations import identifiers_of, object_keys_of
+from ledger.shortage import MachineShortageError, shortage_of
 from ledger.store.errors import StoreError
 from ledger.store.records import Order
 
-_NO_REFUSALS = (StoreError, LeaseLostError, DispatchRefusedError, WriterNotSetUpError)
-"""Trouble of this process, not of the plan: nothing is recorded as refused because of it."""
+ORDERS_WAIT = (WriterNotSetUpError, DestinationAwayError, MachineShortageError, PlanCopyFailedError)
+"""Trouble of this process, its machine or the destination, not of the plan: the order stays open until it is over."""
+
+_NO_REFUSALS = (StoreError, LeaseLostError, DispatchRefusedError, *ORDERS_WAIT)
+"""Nothing is recorded as refused because of these."""
 
 _EXIT_CODES = {
     "run.applied": ExitCode.DONE,
@@ -89,6 +93,8 @@ class RunWorker:
         Raises:
             StoreError, LeaseLostError: nothing more can be recorded by this process.
             WriterNotSetUpError: this process cannot open the destination; the order stays open.
+            DestinationAwayError: it did not answer ``open_attempts`` times; the order stays open.
+            MachineShortageError, PlanCopyFailedError: there is too little memory or disk here; the order stays open.
             Exception: a defect, after it was recorded.
         """
         history = await self._history(order.run_id)
@@ -183,9 +189,13 @@ class _OneRun:
             admitted = await self._pass_gate(policy)
         except _NO_REFUSALS:
             raise
+        except LeftWhileOpening:
+            return RunOutcome(self._order.run_id, "left_open")
         except ApplyLedgerError as refusal:
+            _raise_shortage(refusal)
             return await self._refuse(refusal.findings)
         except Exception as defect:  # recorded as the reason of the refusal, then it leaves with its traceback
+            _raise_shortage(defect)
             await self._refuse(_defect_findings(defect))
             raise
         await self._worker.pause.reached(PausePoint.BEFORE_PLAN_STORED)
@@ -197,7 +207,9 @@ class _OneRun:
 
     async def _pass_gate(self, policy: Policy) -> AdmittedPlan:
         raw = await asyncio.to_thread(read_committed, self._worker.settings.artifact_root, self._commit)
-        opened = await self._open()
+        opened = await open_while_wanted(
+            self._open_once, order=self._order, control=self._control, settings=self._worker.settings
+        )
         gate = Gate(
             ledger=self._worker.ledger,
             binding_id=self._worker.keeper.lease.binding_id,
@@ -208,17 +220,6 @@ class _OneRun:
             aliases=self._worker.aliases,
         )
         return await gate.admit(raw, opened)
-
-    async def _open(self) -> OpenDestination:
-        """Open the destination; a server that restarts just now must not refuse every plan that waits."""
-        settings = self._worker.settings
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(_may_pass),
-            stop=stop_after_attempt(settings.open_attempts),
-            wait=wait_exponential(multiplier=settings.open_retry_wait),
-            reraise=True,
-        )
-        return await retrying(self._open_once)
 
     async def _open_once(self) -> OpenDestination:
         await self._worker.keeper.make_room()
@@ -300,9 +301,11 @@ class _OneRun:
         )
 
 
-def _may_pass(exc: BaseException) -> bool:
-    """A destination that does not answer now, or a request that was held back until the lease is renewed."""
-    return isinstance(exc, ApplyLedgerError) and not isinstance(exc, StoreError | LeaseLostError | WriterNotSetUpError)
+def _raise_shortage(exc: Exception) -> None:
+    """Raise the shortage that an exception stands for: what this machine lacks is no fault of a plan."""
+    shortage = shortage_of(exc)
+    if shortage is not None:
+        raise shortage from exc
 
 
 def _defect_findings(defect: Exception) -> tuple[Finding, ...]:

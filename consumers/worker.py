@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import structlog
 
 from consumers.writer import BindingWriter
+from ledger.shortage import shortage_of
 
 _log = structlog.get_logger(__name__)
 
@@ -32,8 +33,12 @@ class Worker:
         while not stop.is_set():
             try:
                 await writer.run_until(stop)
-            except Exception:  # noqa: BLE001 - a defect was recorded with its run; the service and its other bindings go on
-                _log.exception("a writer ended by a defect or an alarm and will be started again")
+            except Exception as exc:  # noqa: BLE001 - a defect was recorded with its run; the service and its other bindings go on
+                shortage = shortage_of(exc)
+                if shortage is None:
+                    _log.exception("a writer ended by a defect or an alarm and will be started again")
+                else:
+                    _log.error("a writer ended for want of something and will be started again", error=str(shortage))
                 await _wait(stop, self._pause_after_defect)
 
 

@@ -16,7 +16,6 @@ from consumers.errors import (
     ArtifactElsewhereError,
     DispatchRefusedError,
     LeaseLostError,
-    WriterNotSetUpError,
 )
 from consumers.lease import Clock, LeaseKeeper, suspend_clock
 from consumers.orders import moot_stops, next_order
@@ -24,7 +23,7 @@ from consumers.pauses import NoPause, PauseHook, PausePoint
 from consumers.ports import LedgerPort, StoreConnector
 from consumers.progress import WriterObserver, WriterProgress, unobserved
 from consumers.recorder import claim_identity
-from consumers.runs import RunOutcome, RunWorker
+from consumers.runs import ORDERS_WAIT, RunOutcome, RunWorker
 from consumers.settings import WriterSettings
 from consumers.stores import postgres_connector
 from consumers.takeover import record_interrupted_operation
@@ -51,6 +50,10 @@ _CLAIM_AGAIN = (
     LedgerUnavailableError,
 )
 """After these a serving writer tries to claim again; everything else is for a person."""
+
+
+_LONGEST_PAUSE = 60.0
+"""Seconds between two attempts at an order that waits."""
 
 
 class BindingWriter:
@@ -135,7 +138,8 @@ class BindingWriter:
         Raises:
             LeaseHeldError: a live lease is on the binding; its holder will carry the run out.
             LookupError: nothing is ordered for that run, and it never began.
-            WriterNotSetUpError: this process cannot open the destination; what is ordered stays ordered.
+            WriterNotSetUpError, DestinationAwayError, MachineShortageError, PlanCopyFailedError: the destination
+                cannot be opened, or the plan not be read, from here and now; what is ordered stays ordered.
             ArtifactElsewhereError: a run of somebody else comes first and its files are not here; it stays ordered.
             StoreError, LeaseLostError: nothing more can be recorded by this process.
             Exception: a defect, after it was recorded.
@@ -242,13 +246,17 @@ class BindingWriter:
                 worker.keeper.require_known_held()
                 await _wait(stop, self._settings.poll_interval)
                 continue
+            began = self._clock()
             try:
                 await worker.carry_out(order, self._control(worker.ledger, worker.keeper, order, leave=stop))
-            except WriterNotSetUpError as exc:
+            except ORDERS_WAIT as exc:
                 if str(exc) != told:
                     told = str(exc)
-                    _log.error("orders wait: the destination cannot be opened from here", error=told)
-                await _wait(stop, self._settings.poll_interval)
+                    _log.error("orders wait", run_id=order.run_id, error=told)
+                # as long as the attempt took: what lacks memory for a large plan must not read it without a pause
+                await _wait(stop, max(self._settings.poll_interval, min(self._clock() - began, _LONGEST_PAUSE)))
+            else:
+                told = ""
 
     async def _next(self, worker: RunWorker, *, until: str | None = None) -> Order | None:
         """The next order; with ``until`` only as long as something is ordered for that run."""

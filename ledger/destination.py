@@ -79,6 +79,12 @@ class OutcomeUnknownError(ApplyLedgerError):
         self.code = code
 
 
+class DestinationAwayError(ApplyLedgerError):
+    """The destination does not answer, or says that it cannot now. That is no verdict about a plan, which can wait."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
 @dataclass(frozen=True, slots=True)
 class PeerPointer:
     """A peer as the destination names it when read: concrete kind and id."""
@@ -154,7 +160,11 @@ class DestinationOpener(Protocol):
     def __call__(
         self, binding: DestinationBinding, *, run_id: str, guard: DispatchGuard
     ) -> AbstractAsyncContextManager[OpenDestination]:
-        """Connect, fetch the schema once, and close at the end of the block."""
+        """Connect, fetch the schema once, and close at the end of the block.
+
+        Raises:
+            DestinationAwayError: it may answer later; everything else that is raised is a verdict.
+        """
         ...
 
 

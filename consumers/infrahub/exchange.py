@@ -84,6 +84,12 @@ class Exchange:
         """Whether the request may be sent again within one attempt (design 7.5): no connection, or marked as shed."""
         return self.event is Event.REFUSED or self.shed
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same *read* may go better later: no answer, a fault of the server, or a limit on requests."""
+        status = self.status or 0
+        return self.event in WORTH_ASKING_AGAIN or status >= 500 or status == 429
+
 
 class FailedExchange(Exception):
     """A request that did not end in a clean answer. Internal: the gateway's callers turn it into a named error."""

@@ -14,7 +14,7 @@ import tenacity
 from infrahub_sdk import InfrahubClient
 
 from consumers.infrahub.answers import Answer, Shape, read_answer
-from consumers.infrahub.exchange import WORTH_ASKING_AGAIN, Exchange, FailedExchange
+from consumers.infrahub.exchange import Exchange, FailedExchange
 from consumers.infrahub.redaction import Redactor
 from consumers.infrahub.settings import InfrahubSettings
 
@@ -30,11 +30,8 @@ def _never_ran(error: BaseException) -> bool:
 
 
 def _passing(error: BaseException) -> bool:
-    """Whether a *read* is worth another try: no answer, or a fault of the server."""
-    if not isinstance(error, FailedExchange):
-        return False
-    exchange = error.exchange
-    return exchange.never_ran or exchange.event in WORTH_ASKING_AGAIN or (exchange.status or 0) >= 500
+    """Whether a *read* is worth another try."""
+    return isinstance(error, FailedExchange) and error.exchange.may_pass
 
 
 class InfrahubGateway:

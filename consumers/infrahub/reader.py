@@ -13,7 +13,7 @@ from typing import Any
 
 from consumers.infrahub.answers import read_answer
 from consumers.infrahub.classification import classify
-from consumers.infrahub.errors import DestinationReadError
+from consumers.infrahub.errors import DestinationReadError, read_error
 from consumers.infrahub.exchange import Event, Exchange, FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.observation import observe
@@ -179,15 +179,14 @@ class InfrahubReader:
 
     def _not_fetched(self, kind: str, exchange: Exchange) -> DestinationReadError:
         row = classify(observe(exchange, read_answer(exchange), None))
-        return self._unread(kind, self._gateway.describe(exchange), row.next_action)
+        found = self._gateway.describe(exchange)
+        return read_error(exchange, **self._checked(kind), found=found, next_action=row.next_action)
 
     def _unread(self, kind: str, found: str, next_action: str) -> DestinationReadError:
-        return DestinationReadError(
-            checked=f"reading {kind} of {self.binding}",
-            expected="the objects of that kind",
-            found=found,
-            next_action=next_action,
-        )
+        return DestinationReadError(**self._checked(kind), found=found, next_action=next_action)
+
+    def _checked(self, kind: str) -> dict[str, str]:
+        return {"checked": f"reading {kind} of {self.binding}", "expected": "the objects of that kind"}
 
     def _incomplete(self, kind: str, expected: str, found: str, node_id: str | None) -> IncompleteExtractionError:
         at = "" if node_id is None else f" at {self._gateway.shown(node_id)}"

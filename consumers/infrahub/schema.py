@@ -10,7 +10,7 @@ from infrahub_sdk.schema.main import BranchSchema
 
 from consumers.infrahub.answers import read_answer
 from consumers.infrahub.classification import classify
-from consumers.infrahub.errors import DestinationReadError
+from consumers.infrahub.errors import DestinationReadError, read_error
 from consumers.infrahub.exchange import FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.observation import observe
@@ -22,7 +22,8 @@ async def fetch_schema(gateway: InfrahubGateway) -> DestinationSchema:
     """Every kind of the branch. Profiles and templates are left out: they are never written.
 
     Raises:
-        DestinationReadError: it could not be fetched, or is no schema that infrahub-sdk can read.
+        DestinationReadError: it could not be fetched, or is no schema that infrahub-sdk can read;
+            DestinationNotAnsweringError where it may be fetched later.
     """
     branch = gateway.settings.branch
     client = gateway.client
@@ -32,8 +33,8 @@ async def fetch_schema(gateway: InfrahubGateway) -> DestinationSchema:
     except FailedExchange as failed:
         answer = read_answer(failed.exchange)
         row = classify(observe(failed.exchange, answer, None))
-        raise _unread(
-            gateway, gateway.describe(failed.exchange), row.next_action
+        raise read_error(
+            failed.exchange, **_checked(gateway), found=gateway.describe(failed.exchange), next_action=row.next_action
         ) from None  # foreign text is not masked
     except ConfigurationError as exc:
         raise _unread(gateway, gateway.shown(exc.found), exc.next_action) from None  # likewise
@@ -61,9 +62,8 @@ _VERSION = "check that the address is an Infrahub server of version 1.x"
 
 
 def _unread(gateway: InfrahubGateway, found: str, next_action: str) -> DestinationReadError:
-    return DestinationReadError(
-        checked=f"the schema of {gateway.settings.binding}",
-        expected="the schema document of the branch",
-        found=found,
-        next_action=next_action,
-    )
+    return DestinationReadError(**_checked(gateway), found=found, next_action=next_action)
+
+
+def _checked(gateway: InfrahubGateway) -> dict[str, str]:
+    return {"checked": f"the schema of {gateway.settings.binding}", "expected": "the schema document of the branch"}

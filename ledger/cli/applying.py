@@ -7,7 +7,7 @@ import json
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,7 +130,7 @@ async def _write_or_watch(
     from consumers.errors import DispatchRefusedError, LeaseLostError
     from ledger.store.errors import EpochMovedError, FencedWriterError, LeaseHeldError
 
-    said = ""
+    said, seen = "", _Watched(run_id)
     while not ends.any():
         try:
             await writer.drain(run_id, by=by, interrupted=ends.stop_run, leave=ends.leave)
@@ -146,8 +146,24 @@ async def _write_or_watch(
         row = await ledger.binding(binding)
         if row is None or not await _goes_on(ledger, binding, run_id):
             return
-        report("applying", len((await ledger.run_state(row.id, run_id)).outcomes), None)
+        report("applying", await seen.count(ledger, row.id), None)
         await asyncio.sleep(WATCH_EVERY)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """The operations of a run that have an outcome; each look reads what came since the last one."""
+
+    run_id: str
+    position: int = 0
+    operations: set[str] = field(default_factory=set)
+
+    async def count(self, ledger: Ledger, binding_id: int) -> int:
+        async for event in ledger.events(binding_id, after=self.position, run_id=self.run_id):
+            self.position = event.position
+            if event.operation_id is not None:
+                self.operations.add(event.operation_id)
+        return len(self.operations)
 
 
 def new_writer(settings: Settings, dsns: Dsns, binding: DestinationBinding, report: Report | None) -> BindingWriter:

@@ -52,6 +52,8 @@ class PlanArtifactUnreadableError(PlanArtifactError):
 class PlanCopyFailedError(PlanArtifactError):
     """A large file of a plan could not be copied into the folder for temporary files; nothing was written elsewhere."""
 
+    exit_code: ClassVar[ExitCode] = ExitCode.ERROR
+
 
 class FurtherFaultsError(PlanArtifactError):
     """More faults than are kept one by one; how many there are besides is said (G11)."""

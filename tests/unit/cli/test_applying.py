@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,8 +30,9 @@ class _Order:
 
 
 @dataclass
-class _Facts:
-    outcomes: dict[str, Any] = field(default_factory=dict)
+class _Event:
+    position: int
+    operation_id: str | None
 
 
 @dataclass
@@ -38,6 +40,8 @@ class _Ledger:
     """As much of a ledger as waiting reads."""
 
     orders: list[_Order]
+    log: list[_Event] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
 
     async def binding(self, binding: DestinationBinding) -> _Row:
         return _Row()
@@ -45,8 +49,11 @@ class _Ledger:
     async def open_orders(self, binding_id: int) -> list[_Order]:
         return self.orders
 
-    async def run_state(self, binding_id: int, run_id: str) -> _Facts:
-        return _Facts()
+    async def events(self, binding_id: int, *, after: int, run_id: str) -> AsyncIterator[_Event]:
+        for event in self.log:
+            if event.position > after:
+                self.read.append(event.position)
+                yield event
 
 
 @dataclass
@@ -97,6 +104,26 @@ async def test_a_run_that_nothing_is_ordered_for_is_over(monkeypatch: pytest.Mon
     writer = _Writer([_of(LeaseHeldError)])
     await _wait(monkeypatch, writer, orders)
     assert writer.drained == 1
+
+
+async def test_watching_reads_each_event_once_and_counts_each_operation_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second attempt at an operation is no second operation."""
+    monkeypatch.setattr(applying, "WATCH_EVERY", 0.0)
+    ledger = _Ledger([_Order("run-1")], [_Event(1, None), _Event(2, "a")])
+    later = {1: [_Event(3, "a"), _Event(4, "b")], 2: []}
+    counts: list[int] = []
+    writer = _Writer([_of(LeaseHeldError) for _ in range(3)])
+
+    def report(phase: str, done: int, total: int | None) -> None:
+        counts.append(done)
+        ledger.log += later.get(len(counts), [])
+
+    ends = applying._Ends(asyncio.Event(), asyncio.Event())
+    client: Any = writer
+    source: Any = ledger
+    await applying._write_or_watch(client, source, BINDING, "run-1", "ada", ends, report)
+    assert counts == [1, 2, 2]
+    assert ledger.read == [1, 2, 3, 4]
 
 
 async def test_who_holds_the_lease_is_told_once_and_not_with_every_look(

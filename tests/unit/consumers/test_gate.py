@@ -15,7 +15,7 @@ from consumers.infrahub.errors import DestinationReadError
 from consumers.runs import RunOutcome
 from ledger.binding import DestinationBinding
 from ledger.commit import Policy
-from ledger.destination import PlannedWriteDestination
+from ledger.destination import DestinationAwayError, PlannedWriteDestination
 from ledger.exit_codes import ExitCode
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.checksum import plan_checksum
@@ -302,17 +302,18 @@ async def test_g12_a_plan_with_a_password_is_refused_and_its_lines_are_not_store
 
 @pytest.mark.rules("G11")
 async def test_a_destination_that_cannot_be_opened_refuses_the_run_by_its_reason(bench: Bench) -> None:
+    """A wrong token or a wrong branch does not pass: it is asked once."""
     bench.commit([tag("a")])
     bench.changes |= {"open_attempts": 3, "open_retry_wait": 0.0}
     tries: list[int] = []
 
     def fail() -> None:
         tries.append(1)
-        raise DestinationReadError(checked="schema", expected="a server", found="none", next_action="start it")
+        raise DestinationReadError(checked="schema", expected="a token", found="HTTP 401", next_action="give one")
 
     bench.destination.before_open = fail
     assert _names(await bench.drain()) == ["DestinationReadError"]
-    assert len(tries) == 3
+    assert len(tries) == 1
 
 
 async def test_a_destination_that_comes_back_while_it_is_opened_refuses_nothing(bench: Bench) -> None:
@@ -323,7 +324,7 @@ async def test_a_destination_that_comes_back_while_it_is_opened_refuses_nothing(
     def fail_once() -> None:
         tries.append(1)
         if len(tries) == 1:
-            raise DestinationReadError(checked="schema", expected="a server", found="none", next_action="start it")
+            raise DestinationAwayError(checked="schema", expected="a server", found="none", next_action="start it")
 
     bench.destination.before_open = fail_once
     assert (await bench.drain()).ending == "run.applied"
