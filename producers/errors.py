@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
-from ledger.errors import ApplyLedgerError, ConfigurationError, RefusalGroup
+from ledger.errors import ApplyLedgerError, ConfigurationError, Finding, RefusalGroup
 from ledger.exit_codes import ExitCode
 
 
@@ -77,7 +78,21 @@ class RowCountDropError(PlanningError):
 
 
 class SourceUnreadableError(PlanningError):
-    """An endpoint of the source is missing, or its bytes are not what its format promises."""
+    """An endpoint of the source is missing, or its bytes are not what its format promises.
+
+    ``findings`` names every place where they are not, as far as there are not too many of them (G11).
+    """
+
+    def __init__(
+        self, *, checked: str, expected: str, found: str, next_action: str, faults: Sequence[Finding] = ()
+    ) -> None:
+        super().__init__(checked=checked, expected=expected, found=found, next_action=next_action)
+        self._faults = tuple(faults)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The single faults; where there is one alone, that one."""
+        return self._faults or super().findings
 
 
 class SyncBusyError(ApplyLedgerError):

@@ -67,7 +67,7 @@ def decode_json(data: bytes, *, what: str, any_values: bool = False) -> Any:
         value = json.loads(
             text,
             object_pairs_hook=hooks.pairs,
-            parse_int=hooks.integer,
+            parse_int=hooks.integer if _LONG_NUMBER.search(data) else None,
             parse_float=float if any_values else hooks.number,
             parse_constant=float if any_values else hooks.constant,
         )

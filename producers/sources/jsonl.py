@@ -6,15 +6,20 @@ key, bytes that are no UTF-8. NaN and infinities are read, so that the plan make
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ledger.errors import ConfigurationError
+from ledger.plan.decode import MAX_LINE_BYTES, decode_json
+from ledger.plan.errors import JsonDocumentError
 from producers.errors import SourceUnreadableError
 
+MAX_NAMED = 100
+"""Lines of one file that are named as no records; all are counted."""
+
 _CHUNK = 1 << 20
+_EXPECTED = "one JSON object in UTF-8"
 
 
 class JsonLinesSource:
@@ -52,14 +57,26 @@ class JsonLinesSource:
         return lines + (last != b"\n")
 
     def rows(self, endpoint: str) -> Iterator[Mapping[str, Any]]:
-        """The records of the endpoint's file, in file order."""
+        """The records of the endpoint's file, in file order.
+
+        Raises:
+            SourceUnreadableError: after the last record, naming every line that is none (at most a hundred of them).
+        """
         path = self._path(endpoint)
+        faults = _Faults(path.name)
         try:
             with path.open("rb") as file:
-                for number, line in enumerate(file, start=1):
-                    yield _record(line, f"{path.name} line {number}")
+                for number, line in enumerate(_lines(file), start=1):
+                    try:
+                        record = _record(line, f"{path.name} line {number}")
+                    except SourceUnreadableError as exc:
+                        faults.add(exc)
+                        continue
+                    if not faults.total:
+                        yield record
         except OSError as exc:
             raise self._unreadable(endpoint, exc) from exc
+        faults.require_none()
 
     def _path(self, endpoint: str) -> Path:
         path = (self._directory / f"{endpoint}.jsonl").resolve()
@@ -89,29 +106,59 @@ class JsonLinesSource:
         )
 
 
+class _Faults:
+    """Lines that are no records; the first hundred are kept, all are counted."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._kept: list[SourceUnreadableError] = []
+        self.total = 0
+
+    def add(self, fault: SourceUnreadableError) -> None:
+        self.total += 1
+        if len(self._kept) < MAX_NAMED:
+            self._kept.append(fault)
+
+    def require_none(self) -> None:
+        """Raise what was found: the one fault, or all of them together."""
+        if self.total == 1:
+            raise self._kept[0]
+        if self.total:
+            raise SourceUnreadableError(
+                checked=self._name,
+                expected=_EXPECTED,
+                found=f"{self.total:,} lines that are none, the first of them in {self._kept[0].checked}",
+                next_action="correct these lines of the source",
+                faults=[finding for fault in self._kept for finding in fault.findings],
+            )
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Lines with their ends; of a line that is longer than a record may be, only so much that this can be seen."""
+    while line := file.readline(MAX_LINE_BYTES + 2):
+        yield line
+        while len(line) > MAX_LINE_BYTES + 1 and not line.endswith(b"\n"):
+            line = file.readline(_CHUNK) or b"\n"
+
+
 def _record(line: bytes, where: str) -> Mapping[str, Any]:
+    if len(line.rstrip(b"\n")) > MAX_LINE_BYTES:
+        raise _not_a_record(where, f"more than {MAX_LINE_BYTES:,} bytes")
+    if not line.strip():
+        raise _not_a_record(where, "a blank line")
     try:
-        value = json.loads(line.decode("utf-8"), object_pairs_hook=_without_duplicates)
-    except (ValueError, RecursionError) as exc:
-        reason = exc.msg if isinstance(exc, json.JSONDecodeError) else str(exc) or type(exc).__name__
-        raise _not_a_record(where, "a blank line" if not line.strip() else reason) from exc
+        value = decode_json(line, what=where, any_values=True)
+    except JsonDocumentError as exc:
+        raise _not_a_record(where, exc.found) from exc
     if not isinstance(value, dict):
         raise _not_a_record(where, f"a {type(value).__name__}")
     return value
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} twice in one object")
-    return record
-
-
 def _not_a_record(where: str, found: str) -> SourceUnreadableError:
     return SourceUnreadableError(
         checked=where,
-        expected="one JSON object in UTF-8",
+        expected=_EXPECTED,
         found=found,
         next_action="correct this line of the source",
     )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ledger.errors import ConfigurationError
+from ledger.plan.decode import MAX_LINE_BYTES
 from producers import sources
 from producers.errors import SourceUnreadableError
 from producers.sources import ENTRY_POINT_GROUP, open_source
@@ -58,11 +59,12 @@ def test_rows_are_counted_and_read_in_file_order(tmp_path: Path) -> None:
         (b"\n", "a blank line"),
         (b"[1]\n", "a list"),
         (b'{"a":1,"a":2}\n', "the key 'a' twice"),
-        (b'{"a":\n', "Expecting value"),
-        (b'{"a":"\xff"}\n', "can't decode"),
-        (b'\xef\xbb\xbf{"a":1}\n', "BOM"),
-        (b'{"a":' + b"[" * 100_000 + b"}\n", ""),
-        (b'{"a":' + b"9" * 5_000 + b"}\n", ""),
+        (b'{"a":\n', "no value where one belongs at line 2, column 1"),
+        (b'{"a":"\xff"}\n', "bytes that are not UTF-8 at offset 6"),
+        (b'\xef\xbb\xbf{"a":1}\n', "a byte order mark"),
+        (b'{"a":' + b"[" * 100_000 + b"}\n", "more levels"),
+        (b'{"a":' + b"9" * 5_000 + b"}\n", "5000"),
+        (b'{"a":"' + b"x" * MAX_LINE_BYTES + b'"}\n{"a":1}\n', "more than"),
     ],
 )
 def test_g11_a_line_that_is_no_record_is_refused_by_number(tmp_path: Path, line: bytes, found: str) -> None:
@@ -71,6 +73,24 @@ def test_g11_a_line_that_is_no_record_is_refused_by_number(tmp_path: Path, line:
         list(source.rows("a"))
     assert caught.value.checked == "a.jsonl line 2"
     assert found in caught.value.found
+
+
+def test_g11_every_line_that_is_no_record_is_named_and_no_row_behind_the_first_is_given(tmp_path: Path) -> None:
+    source = _source(tmp_path, a=b'{"id":1}\n[1]\n{"id":2}\n\n{"id":3}\n{"a":NaN}\n{broken\n')
+    given = []
+    with pytest.raises(
+        SourceUnreadableError, match=r"3 lines that are none, the first of them in a\.jsonl line 2"
+    ) as caught:
+        given.extend(source.rows("a"))
+    assert given == [{"id": 1}]
+    assert [finding.checked for finding in caught.value.findings] == [f"a.jsonl line {number}" for number in (2, 4, 7)]
+
+
+def test_g11_of_many_lines_that_are_no_records_a_hundred_are_named(tmp_path: Path) -> None:
+    source = _source(tmp_path, a=b"[]\n" * 1_000)
+    with pytest.raises(SourceUnreadableError, match="1,000 lines") as caught:
+        list(source.rows("a"))
+    assert len(caught.value.findings) == 100
 
 
 def test_a_missing_endpoint_is_not_an_empty_one(tmp_path: Path) -> None:
