@@ -218,7 +218,9 @@ def read_regular(path: Path, *, at_most: int | None = None) -> bytes | None:
         return None
     with file:
         try:
-            data = file.read() if at_most is None else file.read(at_most + 1)
+            # Not at_most + 1: as many bytes would be set aside, whatever the file holds.
+            size = os.fstat(file.fileno()).st_size
+            data = file.read() if at_most is None or size <= at_most else file.read(at_most + 1)
         except OSError as exc:
             raise unreadable(path, exc.strerror or type(exc).__name__) from exc
     if at_most is not None and len(data) > at_most:
