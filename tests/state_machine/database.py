@@ -44,6 +44,8 @@ class Database:
         self._runner = asyncio.Runner()
         self._number = itertools.count(1)
         self.stores: dict[str, WriterStore] = {}
+        self.examples = 0
+        self.steps = 0
         self.ledger: Ledger
         self.admin: Any
         self.raw: Any
@@ -63,6 +65,10 @@ class Database:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run one call to its end."""
         return self._runner.run(work)
+
+    def store_of(self, lease: Lease) -> WriterStore:
+        """The connection of a lease's owner; that of anybody where it has none."""
+        return self.stores.get(lease.owner, self.stores[OWNERS[0]])
 
     def new_binding(self) -> tuple[int, DestinationBinding]:
         """A binding that no example had before."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import event as note
 from hypothesis import strategies as st
@@ -67,6 +67,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def two_bindings_and_a_run(self, owner: str) -> None:
         """Two bindings; on the first a run is committed and about to be started."""
         self.sides = [Side(*self.database.new_binding()) for _ in range(2)]
+        self.database.examples += 1
         self._claim(self.sides[0], owner, 0)
         self._submit(self.sides[0], facts.RUNS[0], {})
 
@@ -103,13 +104,13 @@ class LedgerMachine(RuleBasedStateMachine):
     @some(leased)
     def renew(self, side: Side, back: int) -> None:
         lease = side.lease(back)
-        self._await(side.model.renew(lease), self.database.stores[lease.owner].renew(lease))
+        self._await(side.model.renew(lease), self.database.store_of(lease).renew(lease))
 
     @rule(at=AT, back=BACK)
     @some(leased)
     def release(self, side: Side, back: int) -> None:
         lease = side.lease(back)
-        self._await(side.model.release(lease), self.database.stores[lease.owner].release(lease))
+        self._await(side.model.release(lease), self.database.store_of(lease).release(lease))
 
     @rule(at=AT)
     @some(lambda side: side.model.quiet)
@@ -141,7 +142,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def close_order(self, side: Side, back: int, which: int, state: OrderState) -> None:
         lease, index = side.lease(back), 1 + which % len(side.model.inbox)
         verdict = side.model.close(lease, index, state)
-        self._await(verdict, self.database.stores[lease.owner].close_order(lease, index, state))
+        self._await(verdict, self.database.store_of(lease).close_order(lease, index, state))
 
     # -- what a writer appends ----------------------------------------------------------------------------------------
 
@@ -223,12 +224,12 @@ class LedgerMachine(RuleBasedStateMachine):
         to: Mark = None if how == "clear" else (moved if how == "move" else "keep")
         self._append(side, side.lease(back), events, to)
 
-    @rule(at=AT, owner=st.sampled_from(OWNERS), how=st.sampled_from(("append", "renew", "release")))
+    @rule(at=AT, owner=st.sampled_from((None, *OWNERS)), how=st.sampled_from(("append", "renew", "release")))
     @some(leased)
-    def use_the_epoch_under_another_name(self, side: Side, owner: str, how: str) -> None:
-        """Names and epochs can be read by everybody; both have to be right."""
-        lease = replace(side.lease(0), owner=owner)
-        store = self.database.stores[owner]
+    def use_the_epoch_under_another_name(self, side: Side, owner: str | None, how: str) -> None:
+        """Epochs can be read by everybody; the name has to be right as well, and no name is nobody's."""
+        lease = replace(side.lease(0), owner=cast("str", owner))
+        store = self.database.store_of(lease)
         if how == "append":
             self._append(side, lease, [facts.run_mark("run.stopped", side.binding, facts.RUNS[0], side.model.epoch)])
         elif how == "renew":
@@ -271,6 +272,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_guarantees_hold_and_the_tables_are_the_model(self) -> None:
+        self.database.steps += 1
         for side in self.sides:
             tables = self.database.tables(side.id)
             if tables.mark is not None:
@@ -330,7 +332,7 @@ class LedgerMachine(RuleBasedStateMachine):
         verdict = side.model.append(lease, events, mark, settle, closes)
         appended = self._await(
             verdict,
-            self.database.stores[lease.owner].append(
+            self.database.store_of(lease).append(
                 lease, events, in_flight=mark, settle=LONG if settle else None, close_orders=closes
             ),
         )

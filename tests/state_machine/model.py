@@ -59,8 +59,8 @@ class BindingModel:
         return None
 
     def holds(self, lease: Lease) -> bool:
-        """Name and epoch, both."""
-        return (lease.owner, lease.epoch) == (self.owner, self.epoch)
+        """Name and epoch, both; nobody is no holder."""
+        return self.owner is not None and (lease.owner, lease.epoch) == (self.owner, self.epoch)
 
     def renew(self, lease: Lease) -> Verdict:
         """Also of a lease that ran out and that nobody took."""

@@ -140,6 +140,21 @@ async def test_g07_a_commit_is_in_the_log_only_with_its_order_and_once(
     assert await chain_is_whole(ledger, binding_id) == 1
 
 
+@pytest.mark.rules("G7")
+async def test_g07_a_run_is_committed_once_even_where_its_order_is_lost(
+    ledger: Ledger, binding_id: int, admin: Any
+) -> None:
+    """The inbox says first who came first; the log would not believe it twice."""
+    await ledger.submit_commit(binding_id, make_commit())
+    with pytest.raises(asyncpg.UniqueViolationError, match="event_one_commit"):
+        await admin.execute(
+            "select ledger.append_locked(b, null, array[gen_random_uuid()], array['plan.committed'], array[1],"
+            " array[$1], array[null], array[null::bigint], array[null::integer], array['{}'], null)"
+            " from ledger.binding b",
+            RUN,
+        )
+
+
 @pytest.mark.rules("G2")
 async def test_g02_without_the_lease_nobody_ends_a_run_that_was_committed(
     writer: WriterStore, lease: Lease, ledger: Ledger, ledger_dsns: dict[str, str]
