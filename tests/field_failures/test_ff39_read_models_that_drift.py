@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,10 +106,10 @@ async def test_ff39_a_log_that_held_each_outcome_twice_would_not_be_counted_twic
     """The database refuses it; a summary does not rely on that, and counts distinct attempts at distinct operations."""
     await seven(recording)
     events = await log(recording)
-    again = [replace(event, position=event.position + len(events)) for event in events]
+    again = [event._replace(position=event.position + len(events)) for event in events]
     assert counts(fold_run([*events, *again], "run-1")) == KNOWN
     between = [copy for pair in zip(events, again, strict=True) for copy in pair]
-    rising = [replace(event, position=place) for place, event in enumerate(between, start=1)]
+    rising = [event._replace(position=place) for place, event in enumerate(between, start=1)]
     summary = fold_run(rising, "run-1")
     assert counts(summary) == KNOWN
     assert [len(operation.attempts) for operation in summary.operations] == [
