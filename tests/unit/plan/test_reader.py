@@ -292,6 +292,19 @@ def test_g11_every_faulty_line_is_named(tmp_path: Path, operations: bytes, names
     assert faults_of(tmp_path, operations, operations_count=count) == names
 
 
+@pytest.mark.rules("A55", "C15", "G11")
+def test_one_operation_in_two_tiers_is_named_where_every_line_is_in_its_order(tmp_path: Path) -> None:
+    again = sorted((made.line() for made in tags("a", "x", "y", tier=1)), key=lambda found: found.split(b"op_")[1])
+    (repeated,) = (number for number, found in enumerate(again, start=2) if b'"name":"a"' in found)
+    operations = tags("a")[0].line() + b"".join(again)
+    run_dir = raw_run(tmp_path, operations)
+
+    with pytest.raises(TornPlanArtifactError) as caught:
+        load_plan_artifact(run_dir)
+    (finding,) = caught.value.findings
+    assert (finding.name, finding.checked) == ("DuplicateOperationIdError", f"line {repeated} of {OPERATIONS_FILE}")
+
+
 @pytest.mark.rules("A15", "C13")
 def test_only_the_line_feed_ends_a_line(tmp_path: Path) -> None:
     text = "a\u2028b\u2029c\x85d\x0be\x0cf\rg\x1ch\x1di\x1ej"

@@ -134,3 +134,14 @@ def test_keys_that_have_one_number_by_chance_are_told_apart(monkeypatch: pytest.
     (finding,) = operation_findings(operations, SCHEMA)
     assert finding.name == "DestinationIdentityCollisionError"
     assert "2 objects" in finding.checked
+
+
+@pytest.mark.rules("P61", "P62")
+def test_updates_that_share_a_key_are_no_collision_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collision_search, "MAX_COLLIDING", 1)
+    identities = [{"prefix": spelling, "ip_namespace": pair("IpamNamespace", **DEFAULT)} for spelling in
+                  ("2001:DB8::/32", "2001:db8::/32", "2001:0db8::/32")]  # fmt: skip
+    namespace = ref("ip_namespace", "IpamNamespace", DEFAULT)
+    operations = [update("IpamPrefix", identity, {}, namespace) for identity in identities]
+
+    assert operation_findings(operations, SCHEMA) == []
