@@ -37,6 +37,7 @@ def snapshot_digest(path: Path) -> tuple[str, int]:
     Raises:
         PlanArtifactUnreadableError: there is no such file, or it must not be read.
         SnapshotCorruptError: the file is not a Parquet table, or a value has no canonical form.
+        MemoryError: the table takes more memory than this process has.
     """
     file = open_regular(path)
     if file is None:
@@ -55,6 +56,8 @@ def _opened(file: IO[bytes], path: Path) -> pq.ParquetFile:
     try:
         table = pq.ParquetFile(file, buffer_size=_BUFFER)
         rows, names = table.metadata.num_rows, table.schema_arrow.names
+    except MemoryError:  # Arrow's own is one: what this process lacks is no fault of the file
+        raise
     except Exception as exc:
         raise _corrupt(path, f"bytes that are not a Parquet table ({type(exc).__name__})") from exc
     if rows > MAX_ROWS:
@@ -69,6 +72,8 @@ def _rows(table: pq.ParquetFile, path: Path) -> Iterator[dict[str, Any]]:
         for batch in table.iter_batches(batch_size=READ_ROWS, use_threads=False):
             kept = [index for index, name in enumerate(batch.schema.names) if name != EXTRACT_COLUMN]
             yield from batch.select(kept).to_pylist()
+    except MemoryError:
+        raise
     except Exception as exc:
         raise _corrupt(path, f"columns that cannot be read ({type(exc).__name__})") from exc
 
