@@ -10,7 +10,7 @@ from typing import Any
 
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.describe import SENSITIVE, SecretFields, component_text, is_reference, value_text
-from ledger.plan.model import RelationshipReference
+from ledger.plan.model import PlannedOperation, RelationshipReference
 from ledger.plan.saved_plan import Resource
 from ledger.printable import words
 
@@ -65,9 +65,25 @@ def field_changes(resource: Resource) -> list[FieldChange]:
         return [FieldChange(name, found[name].observed, found[name].desired) for name in sorted(found)]
     if resource.action not in ("create", "update") or resource.operation is None:
         return []
-    sent: dict[str, Any] = dict(resource.operation.payload or {})
-    sent |= {reference.field: _peers(reference) for reference in resource.operation.relationships or ()}
-    return [FieldChange(name, NOT_RECORDED, sent[name]) for name in sorted(sent) if name not in resource.identity]
+    sent = _sent(resource.operation)
+    return [FieldChange(name, NOT_RECORDED, value) for name, value in sent.items() if name not in resource.identity]
+
+
+def also_sent(resource: Resource) -> dict[str, Any]:
+    """What an update sends besides the fields that are shown as differing, by name.
+
+    A plan of ours sends what was observed there. A plan of somebody else may not, so a reviewer has to see it (A2).
+    """
+    if resource.action != "update" or resource.operation is None or resource.line is None:
+        return {}
+    told = {*resource.line.differences, *resource.identity}
+    return {name: value for name, value in _sent(resource.operation).items() if name not in told}
+
+
+def _sent(operation: PlannedOperation) -> dict[str, Any]:
+    sent: dict[str, Any] = dict(operation.payload or {})
+    sent |= {reference.field: _peers(reference) for reference in operation.relationships or ()}
+    return dict(sorted(sent.items()))
 
 
 def change_text(resource: Resource, change: FieldChange, secrets: SecretFields) -> ChangeText:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ledger.plan.coverage import COVERAGE_ACTIONS
 from ledger.plan.describe import SecretFields
 from ledger.plan.model import APPLICABLE_FORMATS
-from ledger.plan.review_changes import NOT_RECORDED, field_changes, masked, masked_identity
+from ledger.plan.review_changes import NOT_RECORDED, also_sent, field_changes, masked, masked_identity
 from ledger.plan.review_frame import SIGNS
 from ledger.plan.review_render import last_writer
 from ledger.plan.saved_plan import Resource, SavedPlan
@@ -94,6 +94,7 @@ def _resource(resource: Resource, secrets: SecretFields, last_writers: Mapping[b
         "destination_id": resource.destination_id,
         "executed": resource.action in ("create", "update"),
         "changes": _changes(resource, secrets),
+        "also_sent": {name: masked(resource.kind, name, value, secrets) for name, value in also_sent(resource).items()},
         "reason": None if line is None else line.reason,
         "entry": None if line is None or line.entry is None else line.entry.model_dump(),
         "filters": [] if line is None else line.filters,

@@ -16,8 +16,16 @@ from rich.text import Text
 
 from ledger.plan.canonical import object_key
 from ledger.plan.coverage import COVERAGE_ACTIONS, CoverageAction
-from ledger.plan.describe import MAX_PARTS, SecretFields, identity_text, name_text, object_text, value_text
-from ledger.plan.review_changes import change_text, field_changes
+from ledger.plan.describe import (
+    MAX_PARTS,
+    SecretFields,
+    component_text,
+    identity_text,
+    name_text,
+    object_text,
+    value_text,
+)
+from ledger.plan.review_changes import also_sent, change_text, field_changes
 from ledger.plan.review_frame import (
     SIGNS,
     STYLES,
@@ -145,6 +153,10 @@ def _print_fields(page: Page, resource: Resource, secrets: SecretFields, *, orig
         page.line(text, 6)
         for excerpt in told.excerpt:
             page.line(Text(excerpt, style=_EXCERPT_STYLES.get(excerpt[:1], "")), 8)
+    unchanged = also_sent(resource)
+    if unchanged:
+        parts = (f"{name_text(n)}={component_text(resource.kind, n, v, secrets=secrets)}" for n, v in unchanged.items())
+        page.line(Text(f"also sent: {words(', '.join(parts))}", style="dim"), 6)
     if origin and resource.line is not None:
         page.line(Text(_origin(resource), style="dim"), 6)
 

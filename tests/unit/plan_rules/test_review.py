@@ -244,6 +244,22 @@ def test_a_long_list_is_cut_in_the_summary_and_the_cut_is_said(tmp_path: Path) -
     assert names == [f'+ name="tag-{number}"' for number in range(25)]
 
 
+@pytest.mark.rules("A2", "H16", "G12")
+def test_what_an_update_sends_besides_its_differences_is_shown_too(tmp_path: Path) -> None:
+    sent = {"description": "new", "mtu": 9216, "api_token": "hunter2", "comments": "x" * 500}
+    planned = update("B", {"name": "b"}, sent, ref("tags", "BuiltinTag", {"name": "t"}, many=True))
+    told = {"description": Difference(observed="old", desired="new")}
+    plan = save_plan(tmp_path / "a", [planned], [line("update", "B", {"name": "b"}, differences=told)])
+    text = shown(plan, detail=True)
+    told_besides = " ".join(text[text.index("also sent") :].split())
+    assert told_besides.startswith('also sent: api_token=(sensitive), comments="xxx')
+    assert 'mtu=9216, tags=[BuiltinTag(name="t")]' in told_besides
+    (resource,) = review_document(read_saved_plan(plan))["resources"]
+    assert resource["also_sent"].keys() == {"api_token", "comments", "mtu", "tags"}
+    assert resource["also_sent"]["mtu"] == 9216
+    assert "hunter2" not in text + json.dumps(resource)
+
+
 def test_one_kind_alone_can_be_shown(run_dir: Path) -> None:
     text = shown(run_dir, kind="DcimDevice")
     assert 'name="sw1"' in text
