@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
+from ledger.plan.files import unreadable
 from ledger.plan.layout import require_run_id
 
 if TYPE_CHECKING:
@@ -29,13 +30,15 @@ def find_run_directory(root: Path, name: str) -> Path:
 
     Raises:
         RunNotFoundError: none, or a bare run id that several syncs have.
+        PlanArtifactUnreadableError: the folders of the runs must not be read.
     """
     run_id = run_id_of(name)
     sync = require_run_id(name.rsplit("/", 1)[0]) if "/" in name else None
-    if sync is not None:
-        found = [root / sync / run_id] if (root / sync / run_id).is_dir() else []
-    else:
-        found = sorted(path for path in root.glob(f"*/{run_id}") if path.is_dir())
+    try:
+        named = [root / sync / run_id] if sync is not None else root.glob(f"*/{run_id}")
+        found = sorted(path for path in named if path.is_dir())
+    except OSError as exc:  # pathlib passes over what is not there, not over what must not be looked at
+        raise unreadable(root, exc.strerror or type(exc).__name__) from exc
     if len(found) == 1:
         return found[0]
     raise RunNotFoundError(
