@@ -92,7 +92,7 @@ MANIFESTS = (
 
 ACCOUNTS = (
     Hostile("no coverage file", lambda run: (run / COVERAGE).unlink(), "coverage"),
-    Hostile("a coverage byte", on_bytes(COVERAGE, lambda data: data.replace(b"no name", b"no game")), "coverage"),
+    Hostile("a coverage byte", on_bytes(COVERAGE, lambda data: data.replace(b'"kind"', b'"kimd"', 1)), "coverage"),
     Hostile("coverage that nothing vouches for", with_manifest(coverage=...), "coverage"),
     Hostile("other counts", with_manifest(coverage={"digest": "0" * 64, "counts": {}}), "coverage"),
     Hostile("counts of text", with_manifest(coverage="all of them"), "coverage"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.plan.canonical import MAX_INTEGER_DIGITS, canonical_json_bytes
-from ledger.plan.decode import MAX_LINE_BYTES, MAX_NESTING, decode_canonical_line, decode_json
+from ledger.plan.decode import MAX_LINE_BYTES, MAX_NESTING, MAX_VALUES, decode_canonical_line, decode_json
 from ledger.plan.errors import (
     ByteOrderMarkError,
     DuplicateJsonKeyError,
@@ -28,6 +29,7 @@ from ledger.plan.errors import (
     NonFiniteNumberError,
     NullCharacterError,
     PlanArtifactError,
+    TooManyValuesError,
 )
 
 HOSTILE: dict[str, tuple[bytes, type[JsonDocumentError]]] = {
@@ -56,6 +58,8 @@ HOSTILE: dict[str, tuple[bytes, type[JsonDocumentError]]] = {
     "100 000 objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, NestingTooDeepError),
     "100 000 brackets that never close": (b"[" * 100_000, NestingTooDeepError),
     "one level too many": (b"[" * (MAX_NESTING + 1) + b"]" * (MAX_NESTING + 1), NestingTooDeepError),
+    "too many values": (b'{"a":[' + b"1," * MAX_VALUES + b"1]}", TooManyValuesError),
+    "too many lists": (b"[" + b"[]," * MAX_VALUES + b"[]]", TooManyValuesError),
     "nothing": (b"", MalformedJsonError),
     "half an object": (b'{"a":', MalformedJsonError),
     "two values": (b"{} {}", MalformedJsonError),
@@ -66,6 +70,46 @@ HOSTILE: dict[str, tuple[bytes, type[JsonDocumentError]]] = {
     "a leading zero": (b'{"a":01}', MalformedJsonError),
     "a string that never ends, behind many brackets": (b"[" * 101 + b'"' + b'\\"' * 50, NestingTooDeepError),
 }
+
+
+MALFORMED = {
+    b"": "nothing",
+    b" \n": "nothing",
+    b'{"a":}': "no value where one belongs at line 1, column 6",
+    b'{"a":1,}': "no key in double quotes where one belongs at line 1, column 8",
+    b"{a:1}": "no key in double quotes where one belongs at line 1, column 2",
+    b'{"a" 1}': "no colon behind a key at line 1, column 6",
+    b"[1 2]": "neither a comma nor a closing bracket at line 1, column 4",
+    b"{}\n{}": "more behind the value at line 2, column 1",
+    b'{"a': "a text that is not closed at line 1, column 2",
+    b'["\t"]': "an unescaped control character in a text at line 1, column 3",
+    b'["\\x"]': "an escape that JSON does not have at line 1, column 3",
+    b'["\\u12"]': "an escape that JSON does not have at line 1, column 5",
+}
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(("data", "found"), MALFORMED.items(), ids=map(repr, MALFORMED))
+def test_g11_what_is_malformed_is_said_in_our_own_words(data: bytes, found: str) -> None:
+    with pytest.raises(MalformedJsonError) as caught:
+        decode_json(data, what="the document")
+    assert re.sub(r"column \d+", "", caught.value.found) == re.sub(r"column \d+", "", found)
+
+
+def test_commas_and_brackets_in_text_are_no_values() -> None:
+    text = "[,{" * MAX_VALUES
+    assert decode_json(canonical_json_bytes({"a": text}), what="the document") == {"a": text}
+    assert decode_canonical_line(canonical_json_bytes({"a": text}), what="the line") == {"a": text}
+
+
+def test_values_that_another_names_pass_when_asked_for() -> None:
+    data = b'{"a":NaN,"b":-Infinity,"c":1e400,"d":"\\ud800","e":"\\u0000","f":12}'
+    read = decode_json(data, what="the row", any_values=True)
+    assert (repr(read["a"]), read["b"], read["c"]) == ("nan", float("-inf"), float("inf"))
+    assert (read["d"], read["e"], read["f"]) == ("\ud800", "\x00", 12)
+    for refused in (b'{"a":1,"a":2}', b"[" * 101, b"9" * 641, b"\xef\xbb\xbf1", b'"\xff"'):
+        with pytest.raises(JsonDocumentError):
+            decode_json(refused, what="the row", any_values=True)
 
 
 @pytest.mark.rules("A8", "A14", "C31")

@@ -77,7 +77,7 @@ def test_g11_a_line_that_is_no_record_is_refused_by_number(tmp_path: Path, line:
 
 def test_g11_every_line_that_is_no_record_is_named_and_no_row_behind_the_first_is_given(tmp_path: Path) -> None:
     source = _source(tmp_path, a=b'{"id":1}\n[1]\n{"id":2}\n\n{"id":3}\n{"a":NaN}\n{broken\n')
-    given = []
+    given: list[Any] = []
     with pytest.raises(
         SourceUnreadableError, match=r"3 lines that are none, the first of them in a\.jsonl line 2"
     ) as caught:

@@ -1,0 +1,69 @@
+"""Whatever words are made of: a terminal can show them, and they come to an end."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledger.errors import MAX_NAMED, ApplyLedgerError, Finding, RefusalGroup
+from ledger.printable import MAX_WORDS, visible, visible_json, words
+
+UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=40)  # surrogates too
+
+
+def unseen(text: str) -> set[str]:
+    return {char for char in text if unicodedata.category(char) in UNSEEN}
+
+
+@pytest.mark.rules("G11")
+@given(text=ANY_TEXT, times=st.integers(1, 500))
+def test_g11_words_are_printable_bounded_and_stay_what_they_are(text: str, times: int) -> None:
+    told = words(text * times)
+    assert not unseen(told)
+    assert len(told) <= MAX_WORDS
+    assert words(told) == told
+    assert words(text * times, limit=100) == words(words(text * times, limit=100), limit=100)
+    assert len(words(text * times, limit=100)) <= 100
+
+
+def test_words_that_are_cut_say_how_long_they_were() -> None:
+    assert words("x" * MAX_WORDS) == "x" * MAX_WORDS
+    assert words("x" * (MAX_WORDS + 1)).endswith("x… (8,001 characters)")
+    assert words("\x1b" * MAX_WORDS).endswith("… (8,000 characters)")
+
+
+@given(document=st.recursive(ANY_TEXT, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner), max_leaves=5))
+def test_a_json_document_says_the_same_and_holds_nothing_active(document: object) -> None:
+    text = visible_json(json.dumps(document, ensure_ascii=False))
+    assert not unseen(text)
+    assert json.loads(text) == document
+    assert visible_json(text) == text
+
+
+@pytest.mark.parametrize("shown", ["é", "漢", "a b", "👍", "ñ", "—", '"\\'])
+def test_letters_marks_and_signs_stay(shown: str) -> None:
+    assert visible(shown) == visible_json(shown) == words(shown) == shown
+
+
+@pytest.mark.rules("G11")
+@given(text=ANY_TEXT)
+def test_g11_no_refusal_and_no_finding_can_hold_anything_else(text: str) -> None:
+    refusal = ApplyLedgerError(checked=text, expected=text, found=text * 400, next_action=text)
+    finding = Finding(name="x", checked=text, expected=text, found=text * 400, next_action=text)
+    for told in (str(refusal), str(finding), refusal.found, finding.found, *map(str, refusal.findings)):
+        assert not unseen(told)
+        assert len(told) <= 4 * MAX_WORDS + 100
+    assert Finding.model_validate(finding.model_dump()) == finding
+
+
+def test_the_text_of_a_group_names_so_many_and_counts_the_rest() -> None:
+    one = Finding(name="x", checked="a", expected="b", found="c", next_action="d")
+    group = RefusalGroup(checked="all", findings=[one] * (MAX_NAMED + 2), next_action="look")
+    assert len(group.findings) == MAX_NAMED + 2
+    assert str(group).endswith("\n  and 2 more")
+    assert "more" not in str(RefusalGroup(checked="all", findings=[one] * MAX_NAMED, next_action="look"))
