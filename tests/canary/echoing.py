@@ -55,7 +55,7 @@ ECHOES: dict[str, Echo] = {
 
 
 class EchoingDestination:
-    """Passes requests on; ``echo`` answers mutations instead; ``hold`` keeps requests until it is released.
+    """Passes requests on; ``echo`` answers mutations instead; ``hold`` keeps them until it is released.
 
     Attributes:
         tokens: what came as a credential, each once.
@@ -66,8 +66,6 @@ class EchoingDestination:
         self.echo: Echo | None = None
         self.held = threading.Event()
         self.hold: threading.Event | None = None
-        self.held_back = b""
-        """What a request holds that is kept."""
         self.tokens: set[str] = set()
         self.answered = 0
         self._client = httpx.Client(base_url=sandbox_url, trust_env=False, timeout=60)
@@ -98,7 +96,7 @@ class EchoingDestination:
         token = headers.get("x-infrahub-key", "")
         self.tokens.add(token)
         is_mutation = b'"query":"mutation' in body
-        if self.hold is not None and self.held_back in body:
+        if is_mutation and self.hold is not None:
             self.held.set()
             self.hold.wait(60)
         if is_mutation and self.echo is not None:

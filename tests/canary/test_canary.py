@@ -147,36 +147,6 @@ def test_ff37_a_manifest_with_a_credential_beside_its_binding_is_refused(place: 
     shutil.rmtree(folder.parent)  # the forgeries themselves are no remains of ours
 
 
-@pytest.mark.parametrize(
-    ("number", "command", "held_back"),
-    [(signal.SIGSEGV, "apply", b'"query":"mutation'), (signal.SIGABRT, "plan", b'"query":"query')],
-    ids=["SEGV in a write", "ABRT in a read"],
-)
-def test_g12_a_crash_shows_no_secret(
-    place: Workplace, echoing: EchoingDestination, number: signal.Signals, command: str, held_back: bytes
-) -> None:
-    order = ["plan", "--config-file", "tags.yml"]
-    if command == "apply":
-        place.tags("prod", "crash")
-        planned = place.plan("tags")
-        order = ["apply", planned["run"], "--expected-checksum", planned["plan_checksum"]]
-    echoing.held.clear()
-    echoing.held_back, echoing.hold = held_back, threading.Event()
-    process = place.start(*order)
-    try:
-        assert echoing.held.wait(60)
-        place.said += remains.of_process(process.pid, environment=False)
-        assert canaries.PROXY.encode() in dict(remains.of_process(process.pid))[f"environment of {process.pid}"]
-    finally:
-        process.send_signal(number)
-        stderr = place.end(process)
-        echoing.hold.set()
-        echoing.hold = None
-    assert process.returncode == -number
-    assert b"Fatal Python error" in stderr
-    assert b"Current thread" in stderr, "this is the dump of faulthandler"
-
-
 _DEFECTIVE = """
 import consumers.infrahub.write_surface as surface
 
@@ -232,6 +202,34 @@ async def _own_role(dsns: Dsns) -> str:
         await connection.close()
     parts = urlsplit(dsns.admin)
     return parts._replace(netloc=f"canary:{canaries.DSN}@{parts.netloc.rpartition('@')[2]}").geturl()
+
+
+@pytest.mark.parametrize(
+    ("number", "command"), [(signal.SIGSEGV, "apply"), (signal.SIGABRT, "work")], ids=["SEGV", "ABRT"]
+)
+def test_g12_a_crash_in_a_write_shows_no_secret(
+    place: Workplace, echoing: EchoingDestination, number: signal.Signals, command: str
+) -> None:
+    place.tags("prod", f"crash of {command}")
+    planned = place.plan("tags")
+    order = (planned["run"], "--expected-checksum", planned["plan_checksum"])
+    if command == "work":
+        place.run("commit", *order, "--reason", "for the service")
+    echoing.held.clear()
+    echoing.hold = threading.Event()
+    process = place.start(command, *(order if command == "apply" else ()))
+    try:
+        assert echoing.held.wait(60)
+        place.said += remains.of_process(process.pid, environment=False)
+        assert canaries.PROXY.encode() in dict(remains.of_process(process.pid))[f"environment of {process.pid}"]
+    finally:
+        process.send_signal(number)
+        stderr = place.end(process)
+        echoing.hold.set()
+        echoing.hold = None
+    assert process.returncode == -number
+    assert b"Fatal Python error" in stderr
+    assert b"Current thread" in stderr, "this is the dump of faulthandler"
 
 
 def test_g12_nothing_of_all_this_is_found_anywhere(place: Workplace) -> None:

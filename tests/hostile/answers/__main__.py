@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import resource
 import sys
 import time
 from collections import Counter
@@ -77,6 +78,8 @@ class Tally:
         lines.append(f"slowest: {seconds * 1000:.0f} ms, {name}: --seed {seed} --first {number} --count 1")
         size, number, name = self.largest
         lines.append(f"largest: {size:,} bytes, {name}: --seed {seed} --first {number} --count 1")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        lines.append(f"most memory at any time: {peak:,.0f} MiB")
         lines.append(f"violations: {len(self.violations)}")
         lines += [
             f"  --seed {seed} --first {number} --count 1: {judged.name}: {judged.violation[:500]!r}"

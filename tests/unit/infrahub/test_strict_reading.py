@@ -9,7 +9,9 @@ import httpx
 import pytest
 
 from consumers.infrahub import bodies
+from consumers.infrahub.answers import MAX_NESTING, Shape, read_answer
 from consumers.infrahub.errors import DestinationReadError, PeerNotFoundError
+from consumers.infrahub.exchange import Event, Exchange
 from ledger.destination import FieldSelection, IncompleteExtractionError
 from ledger.errors import ConfigurationError
 from ledger.plan.attribute_values import value_faults
@@ -165,3 +167,16 @@ async def test_g11_a_schema_with_half_a_character_in_it_is_refused() -> None:
 def test_g11_a_pattern_that_cannot_be_read_is_a_fault_of_the_schema(regex: str) -> None:
     (fault,) = value_faults(Attribute(name="name", kind="Text", regex=regex), "value")
     assert "a pattern in the schema that can be read" in fault.expected
+
+
+@pytest.mark.rules("G5")
+@pytest.mark.parametrize(("levels", "read"), [(1, True), (MAX_NESTING, True), (MAX_NESTING + 1, False), (900, False)])
+@pytest.mark.parametrize(("opens", "closes"), [(b"[", b"]"), (b'{"a":', b"}")], ids=["lists", "objects"])
+def test_g05_an_answer_is_nested_so_deeply_and_no_deeper(levels: int, read: bool, opens: bytes, closes: bytes) -> None:
+    """What is read can be written again from anywhere, without an end of the stack."""
+    inner = levels - 1
+    body = b'{"data":' + opens * inner + b"0" + closes * inner + b"}"
+    shape = read_answer(Exchange(Event.ANSWERED, status=200, body=body)).shape
+    assert (shape is not Shape.NOT_JSON) is read
+    wide = b'{"data":[' + b"[]," * 5000 + b"{}]}"
+    assert read_answer(Exchange(Event.ANSWERED, status=200, body=wide)).shape is Shape.DATA_UNUSABLE
