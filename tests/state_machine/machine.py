@@ -224,7 +224,11 @@ class LedgerMachine(RuleBasedStateMachine):
         to: Mark = None if how == "clear" else (moved if how == "move" else "keep")
         self._append(side, side.lease(back), events, to)
 
-    @rule(at=AT, owner=st.sampled_from((None, *OWNERS)), how=st.sampled_from(("append", "renew", "release")))
+    @rule(
+        at=AT,
+        owner=st.sampled_from((None, None, None, *OWNERS)),
+        how=st.sampled_from(("append", "append", "renew", "release")),
+    )
     @some(leased)
     def use_the_epoch_under_another_name(self, side: Side, owner: str | None, how: str) -> None:
         """Epochs can be read by everybody; the name has to be right as well, and no name is nobody's."""
