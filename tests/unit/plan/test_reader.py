@@ -28,7 +28,7 @@ from ledger.plan.errors import (
     UnsupportedOperationActionError,
 )
 from ledger.plan.layout import MANIFEST_FILE, OPERATIONS_FILE
-from ledger.plan.lines import MAX_FAULTS
+from ledger.plan.lines import MAX_COUNTED, MAX_FAULTS
 from ledger.plan.model import PlannedOperation
 from ledger.plan.operations import parse_operations
 from ledger.plan.reader import load_plan_artifact, read_raw_artifact, require_applicable, require_plan_directory
@@ -142,6 +142,22 @@ def test_what_is_there_and_cannot_be_read_is_unreadable_and_named(tmp_path: Path
     with pytest.raises(PlanArtifactUnreadableError) as caught:
         read_raw_artifact(run_dir)
     assert str(run_dir / "plan") in str(caught.value)
+
+
+@pytest.mark.rules("A92", "G11")
+def test_a_file_of_nothing_but_faults_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[bytes] = []
+
+    def noting(line: bytes, *, what: str) -> Any:
+        looked_at.append(line)
+        return decode.decode_canonical_line(line, what=what)
+
+    monkeypatch.setattr("ledger.plan.operations.decode_canonical_line", noting)
+    data = b"{}\n" * (2 * MAX_COUNTED)
+    with pytest.raises(TornPlanArtifactError, match="more, behind which nothing was looked at") as caught:
+        load_plan_artifact(raw_run(tmp_path, data, manifest_document(data)))
+    assert caught.value.checked == f"the {2 * MAX_COUNTED} lines of plan/operations.jsonl"
+    assert MAX_COUNTED <= len(looked_at) < MAX_COUNTED + 1_000
 
 
 def test_a_manifest_beyond_any_plan_is_not_read_into_memory(tmp_path: Path) -> None:

@@ -260,6 +260,16 @@ def test_what_an_update_sends_besides_its_differences_is_shown_too(tmp_path: Pat
     assert "hunter2" not in text + json.dumps(resource)
 
 
+@pytest.mark.rules("H21", "A92")
+def test_texts_of_very_many_lines_are_counted_and_not_compared(tmp_path: Path) -> None:
+    old, new = ("\n".join(f"{number} {word}" for number in range(2_001)) for word in ("old", "new"))
+    planned = update("B", {"name": "b"}, {"text": new})
+    told = {"text": Difference(observed=old, desired=new)}
+    plan = save_plan(tmp_path / "a", [planned], [line("update", "B", {"name": "b"}, differences=told)])
+    text = " ".join(shown(plan, detail=True).split())
+    assert "text: differs (2,001 lines; too many to compare here, --output json shows all)" in text
+
+
 def test_one_kind_alone_can_be_shown(run_dir: Path) -> None:
     text = shown(run_dir, kind="DcimDevice")
     assert 'name="sw1"' in text
