@@ -47,11 +47,15 @@ class WaitTimeoutError(ApplyLedgerError):
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of a run, from its projection. ``goes_on``: an order to carry it out is still open."""
+    """What became of a run, from its projection.
+
+    ``goes_on``: an order to carry it out is still open. ``was_over``: none was when the waiting began.
+    """
 
     document: dict[str, Any]
     findings: Sequence[Finding]
     goes_on: bool = False
+    was_over: bool = False
 
     @property
     def state(self) -> str:
@@ -96,12 +100,14 @@ async def carry_out(
     dsns = await ledger_dsns(settings)
     ends = _Ends(asyncio.Event(), asyncio.Event())
     async with await Ledger.open(dsns.writer) as ledger:
+        was_over = not await _goes_on(ledger, binding, run_id)
         with progress("operations") as report, _ended_by_signals(ends), _ended_after(ends, wait_timeout) as timed_out:
             await _write_or_watch(
                 new_writer(settings, dsns, binding, report), ledger, binding, run_id, by, ends, report
             )
         goes_on = await _goes_on(ledger, binding, run_id)
-        result = replace(await run_result(dsns, ledger, binding, run_id), goes_on=goes_on)
+        found = await run_result(dsns, ledger, binding, run_id)
+        result = replace(found, goes_on=goes_on, was_over=was_over)
     if timed_out.is_set() and result.state == "open":
         raise _waited_enough(run_id, wait_timeout)
     return result
@@ -255,7 +261,7 @@ def _finish_artifact(run_dir: Path, result: RunResult) -> None:
         write_rowcounts(run_dir.parent, rowcounts_of_snapshots(manifest.source_snapshot))
 
 
-def show_result(result: RunResult, run: str, *, table: bool, repeated: bool = False) -> None:
+def show_result(result: RunResult, run: str, *, table: bool) -> None:
     """The summary of a run for people, what failed, and the next command."""
     from ledger.cli.run_display import print_run
 
@@ -263,11 +269,11 @@ def show_result(result: RunResult, run: str, *, table: bool, repeated: bool = Fa
         print_run(result.document)
     for finding in result.findings:
         people.print(Text(str(finding), style="red"), soft_wrap=True)
-    if result.state == "refused" and repeated:
+    if result.state == "refused" and result.was_over:
         people.print("this is the verdict of its earlier commit; `resume` asks again, also under another policy")
         next_command(f"apply-ledger resume {run} --reason TEXT   (with --allow-stale where a person decides so)")
         return
-    if result.state == "applied" and repeated:
+    if result.state == "applied" and result.was_over:
         people.print(f"it was applied before, at {result.document['ended_at']}; nothing was sent again")
     if result.state in ("failed", "interrupted", "stopped"):
         next_command(f"apply-ledger resume {run} --reason TEXT")

@@ -141,14 +141,13 @@ def apply(
     settings = settings_of(context)
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
 
-    async def work() -> tuple[RunResult, bool]:
-        order, receipt = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
+    async def work() -> RunResult:
+        order, _ = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
         result = await carry_out(settings, order.binding, order.run_id, by=order.actor, wait_timeout=wait_timeout)
         finish_artifact(settings.cache_dir, run, result)
-        return result, not receipt.first
+        return result
 
-    result, repeated = run_async(work())
-    return _report(result, run, output, repeated=repeated)
+    return _report(run_async(work()), run, output)
 
 
 def resume(
@@ -270,9 +269,9 @@ def _this_user() -> str:
         return "unknown"
 
 
-def _report(result: RunResult, run: str, output: OutputForm, *, repeated: bool = False) -> int:
+def _report(result: RunResult, run: str, output: OutputForm) -> int:
     _write_record(result.document, output, stream="run-summary")
-    show_result(result, run, table=output is OutputForm.TABLE, repeated=repeated)
+    show_result(result, run, table=output is OutputForm.TABLE)
     return result.exit_code
 
 

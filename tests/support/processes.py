@@ -11,6 +11,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import until
+
 _CONTEXT = multiprocessing.get_context("forkserver")
 # Imported once in the server that the processes are forked from: a writer starts in milliseconds instead of seconds.
 _CONTEXT.set_forkserver_preload(
@@ -18,6 +20,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.faults.writer_process",
         "tests.faults.campaign.writer_process",
         "tests.faults.campaign.operator_process",
+        "tests.resources.program",
     ]
 )
 
@@ -75,8 +78,7 @@ class RealProcess:
     async def takes(self, number: signal.Signals) -> None:
         """Send it a signal, and return when it has been delivered: what is sent afterwards comes after it."""
         self.send_signal(number)
-        while self._pending() & (1 << (number - 1)):
-            await asyncio.sleep(0.001)
+        await until(lambda: not self._pending() & (1 << (number - 1)))
 
     def _pending(self) -> int:
         status = Path(f"/proc/{self._pid}/status").read_text(encoding="ascii", errors="replace")
