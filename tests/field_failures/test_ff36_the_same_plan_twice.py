@@ -53,7 +53,7 @@ def test_ff36_again_is_no_mutation_and_says_when_it_was_applied(cli: CommandLine
     assert cli.mutations() == 2
 
 
-@pytest.mark.rules("G7", "P36", "P37", "H27", "H28", "H29")
+@pytest.mark.rules("G7", "P36", "P37", "H27")
 async def test_ff36_an_older_plan_is_stale_unless_a_person_overrides_it_and_then_says_what_it_met(
     real: RealWriter,
 ) -> None:
