@@ -162,7 +162,7 @@ SETTINGS = {
 """Settings that any role may choose for its session, or for all its sessions to come."""
 
 
-@pytest.mark.rules("G8", "FF40")
+@pytest.mark.rules("G8")
 async def test_g08_no_setting_of_a_session_changes_what_is_recorded(
     filled: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
