@@ -31,6 +31,10 @@ def _covered(name: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[li
     return spoil
 
 
+def _unchanged_last(lines: list[Any]) -> list[Any]:
+    return sorted(lines, key=lambda line: bool(line["action"] == "none"))
+
+
 _ONLY_READ = "PlanFormatApplyUnsupportedError"
 
 MANIFESTS = (
@@ -112,6 +116,7 @@ ACCOUNTS = (
         "NonCanonicalLineError",
     ),
     Hostile("lines out of order", with_coverage(lambda lines: lines[::-1]), "CoverageInvalidError"),
+    Hostile("an unchanged resource out of order", with_coverage(_unchanged_last), "CoverageInvalidError"),
     Hostile("a line twice", with_coverage(lambda lines: [lines[0], *lines]), "CoverageInvalidError"),
     Hostile(
         "a line too few",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
+from ledger.plan import decode
 from ledger.plan import operations as operations_of_a_plan
 from ledger.plan.canonical import canonical_json_text
 from ledger.plan.errors import (
