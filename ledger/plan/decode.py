@@ -61,7 +61,7 @@ def decode_json(data: bytes, *, what: str, any_values: bool = False) -> Any:
         JsonDocumentError: one of its subclasses, naming the reason; never ``ValueError`` or ``RecursionError``.
     """
     text = _utf8_text(data, what)
-    _require_bounded(data, what)
+    require_bounded(data, what)
     hooks = _Hooks(what)
     try:
         value = json.loads(
@@ -160,8 +160,13 @@ def _utf8_text(data: bytes, what: str) -> str:
         _refuse(InvalidUtf8Error, what, "UTF-8", f"bytes that are not UTF-8 at offset {exc.start}")
 
 
-def _require_bounded(data: bytes, what: str) -> None:
-    """Depth and number of values, counted before any parser makes objects of them."""
+def require_bounded(data: bytes, what: str) -> None:
+    """Depth and number of values, counted before any parser makes objects of them.
+
+    Raises:
+        NestingTooDeepError: more than :data:`MAX_NESTING` levels.
+        TooManyValuesError: more than :data:`MAX_VALUES`.
+    """
     openings = data.count(b"[") + data.count(b"{")
     if openings <= MAX_NESTING and openings + data.count(b",") < MAX_VALUES:
         return

@@ -16,7 +16,7 @@ from ledger.binding import DestinationBinding
 from ledger.plan.canonical import canonical_json_bytes, canonical_value
 from ledger.plan.checksum import plan_checksum
 from ledger.plan.coverage_check import ActionCounter
-from ledger.plan.decode import MAX_LINE_BYTES
+from ledger.plan.decode import MAX_LINE_BYTES, require_bounded
 from ledger.plan.errors import (
     DuplicateOperationIdError,
     LineTooLongError,
@@ -79,9 +79,9 @@ def write_plan_artifact(
 
     Raises:
         PlanArtifactError: before anything is written: RunIdInvalidError, DuplicateOperationIdError (A55, C15),
-            PlanOperationInvalidError (an update without its object's id), LineTooLongError, ManifestInvalidError,
-            PlanAlreadyWrittenError; later, and then without a manifest: ManifestInvalidError (counts of the
-            coverage), PlanWriteFailedError.
+            PlanOperationInvalidError (an update without its object's id), LineTooLongError, TooManyValuesError,
+            ManifestInvalidError, PlanAlreadyWrittenError; later, and then without a manifest: ManifestInvalidError
+            (counts of the coverage), LineTooLongError and TooManyValuesError (of the coverage), PlanWriteFailedError.
     """
     _require_own_directory(run_dir, run_id)
     lines = _ordered_lines(operations)
@@ -145,14 +145,20 @@ def _ordered_lines(operations: Iterable[PlannedOperation]) -> list[bytes]:
 
 def _line(operation: PlannedOperation) -> bytes:
     line = operation.line()
+    _require_readable(line, f"the {operation.action} {operation.operation_id} of {operation.kind}")
+    return line
+
+
+def _require_readable(line: bytes, what: str) -> None:
+    """A line that no reader would accept is not written: its size, its depth, the number of its values."""
     if len(line) > MAX_LINE_BYTES:
         raise LineTooLongError(
-            checked=f"the {operation.action} {operation.operation_id} of {operation.kind}",
+            checked=what,
             expected=f"at most {MAX_LINE_BYTES} bytes",
             found=f"{len(line)} bytes",
             next_action="leave the oversized value out of the source or the mapping",
         )
-    return line
+    require_bounded(line, what)
 
 
 def _object(operation: PlannedOperation) -> str:
@@ -215,7 +221,8 @@ def _write_coverage(run_dir: Path, lines: Iterable[bytes], stated: Mapping[str, 
     counter = ActionCounter()
 
     def counted() -> Iterator[bytes]:
-        for line in lines:
+        for number, line in enumerate(lines, start=1):
+            _require_readable(line, f"{COVERAGE_FILE} line {number}")
             digest.update(line)
             counter.add(line)
             yield line

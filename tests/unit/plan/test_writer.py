@@ -15,6 +15,7 @@ import pytest
 from ledger.binding import DestinationBinding
 from ledger.plan import files, writer
 from ledger.plan.checksum import plan_checksum
+from ledger.plan.decode import MAX_LINE_BYTES, MAX_VALUES
 from ledger.plan.errors import (
     DuplicateOperationIdError,
     LineTooLongError,
@@ -25,6 +26,7 @@ from ledger.plan.errors import (
     PlanWriteFailedError,
     RunIdInvalidError,
     SnapshotValueError,
+    TooManyValuesError,
     TornPlanArtifactError,
     UnserializablePayloadValueError,
 )
@@ -193,6 +195,18 @@ def test_an_operation_that_no_reader_accepts_is_never_written(tmp_path: Path) ->
     huge = operation(payload={"name": "prod", "x": "y" * (16 * 1024 * 1024)})
 
     assert type(refused(tmp_path, [huge])) is LineTooLongError
+    many = operation(payload={"name": "prod", "x": [1] * MAX_VALUES})
+    assert type(refused(tmp_path, [many])) is TooManyValuesError
+
+
+@pytest.mark.rules("A5", "C32")
+def test_an_account_that_no_reader_accepts_leaves_no_manifest(tmp_path: Path) -> None:
+    hostile = {b"1," * MAX_VALUES: TooManyValuesError, b"1" * MAX_LINE_BYTES: LineTooLongError}
+    for number, (value, error) in enumerate(hostile.items()):
+        lines = [b'{"action":"none","x":[' + value + b"1]}\n"]
+        with pytest.raises(error, match="plan/coverage.jsonl line 1"):
+            write_plan(tmp_path / str(number), tags("a"), coverage_lines=lines, coverage_counts=COUNTS)
+    assert not list(tmp_path.rglob("manifest.json"))
 
 
 @pytest.mark.parametrize("run_id", ["..", "", "a/b", "-x", "a\n"])
