@@ -24,6 +24,7 @@ _NAMED: Sequence[tuple[str, int]] = (
     ("mutation answered", 4),
     ("append sent", 6),
     ("acknowledged", 3),
+    (PausePoint.BEFORE_DISPATCH, 4),
     (PausePoint.AFTER_GUARD, 4),
     (PausePoint.INSIDE_APPEND, 4),
 )
@@ -155,12 +156,12 @@ def _run(rng: random.Random, number: int, place: int, branches: int, sources: Se
 
 
 def _writer(rng: random.Random, operations: int, lasts: float, times: dict[str, float]) -> WriterScript:
-    frozen_for = times["lease_ttl"] * rng.uniform(0.5, 1.8)
+    frozen_for = times["lease_ttl"] * rng.uniform(0.6, 3.0)
     how = rng.random()
     if how < 0.2:
         what = rng.choice(("kill", "freeze", "term"))
         return WriterScript(None, Timed(rng.uniform(0.05, lasts), what), frozen_for)
-    action: Action = rng.choice(("kill", "kill", "freeze"))
+    action: Action = rng.choice(("kill", "freeze"))
     if how < 0.45:
         return WriterScript(Strike(action, nth=rng.randint(1, 8 * operations)), None, frozen_for)
     names, weights = zip(*_NAMED, strict=True)
