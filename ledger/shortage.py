@@ -26,7 +26,8 @@ class _Lack:
 
 _MEMORY: Final = _Lack("enough memory", "give the process more memory (ulimit -v), then run the command again")
 _PROCESSES: Final = _Lack(
-    "another process or thread", "end others, or raise the limits of processes and memory (ulimit -u, -v), then try again"
+    "another process or thread",
+    "end others or raise the limits of processes and memory (ulimit -u, -v), and try again",
 )
 _FILES: Final = _Lack("another open file", "raise the limit of open files (ulimit -n), then run the command again")
 _SPACE: Final = _Lack("room for a file", "free disk space and inodes (df, df -i), then run the command again")

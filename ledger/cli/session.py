@@ -19,6 +19,7 @@ from pydantic import SecretStr
 
 from ledger.cli.settings import DestinationSettings, Settings, load_settings
 from ledger.errors import ConfigurationError
+from ledger.shortage import shortage_of
 
 if TYPE_CHECKING:
     from consumers.infrahub.settings import InfrahubSettings
@@ -137,6 +138,8 @@ def _set_up_logging(*, verbose: bool) -> None:
     """structlog on stderr: JSON lines, or a console style on a terminal; the libraries' loggers stay at warning."""
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_shortage_in_a_line)
     renderer: Any = structlog.processors.JSONRenderer()
     if sys.stderr.isatty():
         # Its own way to show an exception prints every variable on the way, the token among them (G12).
@@ -154,3 +157,13 @@ def _set_up_logging(*, verbose: bool) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def _shortage_in_a_line(record: logging.LogRecord) -> bool:
+    """What the event loop says of a shortage is a line and no traceback: it is no defect, and the command names it."""
+    error = record.exc_info[1] if record.exc_info else None
+    shortage = None if error is None else shortage_of(error)
+    if shortage is not None:
+        record.msg, record.args = f"{record.getMessage().splitlines()[0]}: {shortage.found}", ()
+        record.exc_info = record.exc_text = None
+    return True

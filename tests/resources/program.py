@@ -6,6 +6,7 @@ limit of memory speaks of what the command itself takes.
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 # imported here for whoever forks from a process that has this module
 from consumers import worker, writer  # noqa: F401
@@ -114,3 +116,11 @@ async def call(
     assert "Traceback" not in said[1], said[1]
     assert TOKEN not in "".join(said)
     return Ended(code, *said)
+
+
+async def plan(cli: CommandLine) -> dict[str, Any]:
+    """Plan with nothing in the way."""
+    done = await call(cli, "plan", "--config-file", "config.yml", "--output", "json")
+    assert done.code == 0, done.stderr
+    planned: dict[str, Any] = json.loads(done.stdout)
+    return planned

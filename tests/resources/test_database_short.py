@@ -130,7 +130,7 @@ async def test_no_connection_left_is_said_with_a_code_and_waited_for(
 async def test_g04_a_paused_database_is_waited_for_and_nothing_is_written_unrecorded(
     small: RealWriter, database: SmallDatabase, longer: bool
 ) -> None:
-    """The lease's time is the database's: one that ran out meanwhile is good for an append where nobody else claimed."""
+    """The time of a lease is the database's: one that ran out is good for an append while nobody else claims."""
     await small.commit("run-1", [manufacturer(f"m-{number}") for number in range(4)])
     held = small.sandbox.faults.add(FaultRule(branch=small.branch, nth=2, hold="before-answer"))
     stop = asyncio.Event()

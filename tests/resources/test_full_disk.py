@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ledger.plan import private_copy
-from tests.resources.program import Limits, call
+from tests.resources.program import Limits, call, plan
 from tests.support.command_line import CommandLine
 from tests.support.inventory_operations import manufacturer
 from tests.support.real_writer import RealWriter
@@ -65,7 +65,7 @@ async def test_a_run_whose_files_cannot_be_completed_is_recorded_all_the_same(cl
     cli.source({"name": "a"})
     with small_disk(kibibytes=512) as disk:
         cli.variables["INFRAHUB_SYNC_CACHE_DIR"] = str(disk.folder)
-        planned = cli.plan()
+        planned = await plan(cli)
         disk.fill()
         done = await call(
             cli,
@@ -90,7 +90,7 @@ async def test_a_run_whose_files_cannot_be_completed_is_recorded_all_the_same(cl
 async def test_a_run_goes_to_its_end_although_nothing_can_be_said_about_it(cli: CommandLine) -> None:
     """A full disk under the log or a closed terminal must not decide what becomes of an operation."""
     cli.source(*ROWS)
-    planned = cli.plan()
+    planned = await plan(cli)
     checksum = planned["plan_checksum"]
     done = await call(
         cli, "-v", "apply", planned["run"], "--expected-checksum", checksum, stdout="/dev/full", stderr="/dev/full"
