@@ -132,6 +132,23 @@ async def test_ff20_an_object_that_cannot_be_the_peer_is_not_bound(node: dict[st
             )
 
 
+@pytest.mark.rules("P79", "P80")
+@pytest.mark.parametrize("shown", [True, 1.0, "1", [1], None])
+async def test_ff16_a_value_of_another_type_is_not_the_one_asked_for(shown: Any) -> None:
+    for value, bound in ((1, True), (shown, False)):
+        server = ScriptedInfrahub()
+        server.will_answer(found("LabVlan", {"id": "v-1", "vid": {"value": value}}))
+        async with open_surface(server) as surface:
+            asked = surface.new_peer_resolver().resolve(
+                peer_kind="LabVlan", identity={"vid": 1}, referring_operation_id="op_0000000000000001"
+            )
+            if bound:
+                assert await asked == "v-1"
+                continue
+            with pytest.raises(PeerNotFoundError):
+                await asked
+
+
 def _named(place: str, name: Any) -> dict[str, Any]:
     document = copy.deepcopy(lab_document())
     site = document["nodes"][0]
