@@ -133,3 +133,18 @@ async def test_an_order_waits_for_room_for_its_private_copy(
     (told,) = [entry for entry in logs if entry["event"] == "orders wait"]
     assert "private copy" in told["error"]
     assert len(real.sent()) == 2
+
+
+@pytest.mark.rules("G11")
+async def test_no_room_for_the_embedded_database_is_said_and_leaves_none(cli: CommandLine) -> None:
+    cli.source({"name": "a"})
+    planned = await plan(cli)
+    apply = ("apply", planned["run"], "--expected-checksum", planned["plan_checksum"])
+    with small_disk(kibibytes=1024) as disk:
+        folder = disk.folder / "ledger"
+        limits = None if disk.mounted else Limits(file_size=65536)
+        ended = await call(cli, *apply, limits=limits, APPLY_LEDGER_DATA_DIR=str(folder))
+        assert ended.code == 1, ended.stderr
+        assert any(word in ended.stderr for word in ("ServerStartError", "MachineShortageError")), ended.stderr
+        assert not (folder / "data").exists()
+    assert cli.mutations() == 0
