@@ -8,6 +8,7 @@ that path creates nothing (P133). No other answer is believed, whatever its code
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -66,6 +67,19 @@ _PLAN = "look at the object at the destination, correct source or mapping, then 
 _ENDPOINT = "check that the address is an Infrahub server and no proxy or login page, then resume the run"
 _SIZE = "check that the address is an Infrahub server; if it is, find the object there whose values are that large"
 _ECHO = "find what writes the token into objects or answers of the destination, change the token, then go on"
+
+_WHILE_PLANNING: Mapping[str, str] = {
+    _LOOK: "read the server's log for this moment, then plan again",
+    _AGAIN: "check that the server is up and reachable, then plan again",
+    _TOKEN: "give a valid token of the destination, then plan again",
+    _ROLE: "give the token's account a role that may read this, then plan again",
+    _BRANCH: "check address and branch, then plan again",
+    _WAIT: "wait until the destination is less busy, then plan again",
+    _SERVER_LOG: "read the server's log for this moment, then plan again",
+    _PLAN: "correct what the server names, in the mapping or at the destination, then plan again",
+    _ENDPOINT: "check that the address is an Infrahub server and no proxy or login page, then plan again",
+}
+"""There is no run to resume yet, and nothing that a reading could have written."""
 
 
 def _no_answer(name: str, event: Event, error: type[OutcomeUnknownError], next_action: str) -> Row:
@@ -160,6 +174,11 @@ TABLE: tuple[Row, ...] = (
     _by_result("not looked at", Result.NONE, errors.UnconfirmedWriteError, _LOOK),
     _by_result("done", Result.DONE, None, "nothing"),
 )
+
+
+def advice_while_planning(row: Row) -> str:
+    """What to do about an answer to a reading that makes a plan: nothing was written and no run exists yet."""
+    return _WHILE_PLANNING.get(row.next_action, row.next_action)
 
 
 @lru_cache(maxsize=1024)

@@ -62,7 +62,7 @@ async def open_reader(
     settings: InfrahubSettings, *, factory: TransportFactory | None = None
 ) -> AsyncIterator[InfrahubReader]:
     """A reader of one branch; nothing is fetched before it is asked for."""
-    async with _gateway(settings, _ReadingNeedsNoLease(), settings.read_timeout, factory) as gateway:
+    async with _gateway(settings, _ReadingNeedsNoLease(), settings.read_timeout, factory, planning=True) as gateway:
         yield InfrahubReader(gateway)
 
 
@@ -93,10 +93,15 @@ class _ReadingNeedsNoLease:
 
 @asynccontextmanager
 async def _gateway(
-    settings: InfrahubSettings, guard: DispatchGuard, deadline: float, factory: TransportFactory | None
+    settings: InfrahubSettings,
+    guard: DispatchGuard,
+    deadline: float,
+    factory: TransportFactory | None,
+    *,
+    planning: bool = False,
 ) -> AsyncIterator[InfrahubGateway]:
     transport = PooledTransport(settings, guard=guard, deadline=deadline, factory=factory)
     try:
-        yield InfrahubGateway(new_client(settings, transport), settings)
+        yield InfrahubGateway(new_client(settings, transport), settings, planning=planning)
     finally:
         await transport.aclose()

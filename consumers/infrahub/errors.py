@@ -8,7 +8,6 @@ Which answer becomes which class is decided in one place, :mod:`consumers.infrah
 
 from __future__ import annotations
 
-from consumers.infrahub.exchange import Exchange
 from ledger.destination import DestinationAwayError, OutcomeUnknownError, ProvenUnwrittenError
 from ledger.errors import ApplyLedgerError
 
@@ -103,16 +102,3 @@ class DestinationReadError(ApplyLedgerError):
 
 class DestinationNotAnsweringError(DestinationReadError, DestinationAwayError):
     """A read found nobody, no answer, a fault of the server or a server that sheds load: it may go better later."""
-
-
-def read_error(
-    exchange: Exchange, *, checked: str, expected: str, found: str, next_action: str
-) -> DestinationReadError:
-    """The error for a read that failed: away, where it may go better later; else a verdict, with what to do."""
-    if exchange.may_pass:
-        next_action = f"{_WAIT_FOR_IT}; an order that was given stays open until then"
-        return DestinationNotAnsweringError(checked=checked, expected=expected, found=found, next_action=next_action)
-    return DestinationReadError(checked=checked, expected=expected, found=found, next_action=next_action)
-
-
-_WAIT_FOR_IT = "check that the server is up and reachable, and try again when it answers"

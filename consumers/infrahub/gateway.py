@@ -14,7 +14,10 @@ import tenacity
 from infrahub_sdk import InfrahubClient
 
 from consumers.infrahub.answers import Answer, Shape, read_answer
+from consumers.infrahub.classification import advice_while_planning, classify
+from consumers.infrahub.errors import DestinationNotAnsweringError, DestinationReadError
 from consumers.infrahub.exchange import Exchange, FailedExchange
+from consumers.infrahub.observation import observe
 from consumers.infrahub.redaction import Redactor
 from consumers.infrahub.settings import InfrahubSettings
 
@@ -35,11 +38,15 @@ def _passing(error: BaseException) -> bool:
 
 
 class InfrahubGateway:
-    """Sends GraphQL to one branch; retries what provably never ran, and nothing else (design 7.5)."""
+    """Sends GraphQL to one branch; retries what provably never ran, and nothing else (design 7.5).
 
-    def __init__(self, client: InfrahubClient, settings: InfrahubSettings) -> None:
+    ``planning`` says that there is no run yet: then nobody is told to resume one.
+    """
+
+    def __init__(self, client: InfrahubClient, settings: InfrahubSettings, *, planning: bool = False) -> None:
         self.client = client
         self.settings = settings
+        self._planning = planning
         self._redactor = Redactor(settings.secrets)
 
     async def execute(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -108,6 +115,22 @@ class InfrahubGateway:
         """The code of the first error, unless a secret is written where a code should be (G12)."""
         code = answer.errors[0].code if answer.errors else None
         return None if code is None or self._redactor.holds_secret(code) else code
+
+    def not_read(self, exchange: Exchange, *, checked: str, expected: str) -> DestinationReadError:
+        """The error for a read that failed: away, where it may go better later; else a verdict, with what to do."""
+        row = classify(observe(exchange, read_answer(exchange), None))
+        advice = advice_while_planning(row) if self._planning else row.next_action
+        if not exchange.may_pass:
+            return DestinationReadError(
+                checked=checked, expected=expected, found=self.describe(exchange), next_action=advice
+            )
+        waiting = "" if self._planning else "; an order that was given stays open until then"
+        return DestinationNotAnsweringError(
+            checked=checked,
+            expected=expected,
+            found=self.describe(exchange),
+            next_action=f"check that the server is up and reachable, and try again when it answers{waiting}",
+        )
 
     def describe(self, exchange: Exchange) -> str:
         """What came back, in words fit to be stored: all error messages, masked, escaped, then cut (G12)."""

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from consumers.infrahub.answers import read_answer
-from consumers.infrahub.classification import classify
-from consumers.infrahub.errors import DestinationReadError, read_error
+from consumers.infrahub.errors import DestinationReadError
 from consumers.infrahub.exchange import Event, Exchange, FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
-from consumers.infrahub.observation import observe
 from consumers.infrahub.pages import Page, count_text, page_text, peers_page_text, read_page, read_peers
 from consumers.infrahub.schema import fetch_schema
 from ledger.binding import DestinationBinding
@@ -178,9 +175,7 @@ class InfrahubReader:
             raise self._not_fetched(kind, failed.exchange) from None  # foreign text is not masked
 
     def _not_fetched(self, kind: str, exchange: Exchange) -> DestinationReadError:
-        row = classify(observe(exchange, read_answer(exchange), None))
-        found = self._gateway.describe(exchange)
-        return read_error(exchange, **self._checked(kind), found=found, next_action=row.next_action)
+        return self._gateway.not_read(exchange, **self._checked(kind))
 
     def _unread(self, kind: str, found: str, next_action: str) -> DestinationReadError:
         return DestinationReadError(**self._checked(kind), found=found, next_action=next_action)

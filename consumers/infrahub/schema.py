@@ -8,12 +8,9 @@ from infrahub_sdk.exceptions import Error
 from infrahub_sdk.schema import GenericSchemaAPI, NodeSchemaAPI
 from infrahub_sdk.schema.main import BranchSchema
 
-from consumers.infrahub.answers import read_answer
-from consumers.infrahub.classification import classify
-from consumers.infrahub.errors import DestinationReadError, read_error
+from consumers.infrahub.errors import DestinationReadError
 from consumers.infrahub.exchange import FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
-from consumers.infrahub.observation import observe
 from ledger.errors import ConfigurationError
 from ledger.schema import DestinationSchema, parse_schema
 
@@ -31,11 +28,7 @@ async def fetch_schema(gateway: InfrahubGateway) -> DestinationSchema:
         await gateway.retrying(client.schema.all, branch, True)
         return _parsed(client.schema.cache[branch])
     except FailedExchange as failed:
-        answer = read_answer(failed.exchange)
-        row = classify(observe(failed.exchange, answer, None))
-        raise read_error(
-            failed.exchange, **_checked(gateway), found=gateway.describe(failed.exchange), next_action=row.next_action
-        ) from None  # foreign text is not masked
+        raise gateway.not_read(failed.exchange, **_checked(gateway)) from None  # foreign text is not masked
     except ConfigurationError as exc:
         raise _unread(gateway, gateway.shown(exc.found), exc.next_action) from None  # likewise
     except _UNREADABLE as exc:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from consumers.infrahub.answers import Answer, Shape, read_answer
-from consumers.infrahub.classification import TABLE, Row, Verdict, classify
+from consumers.infrahub.classification import TABLE, Row, Verdict, advice_while_planning, classify
 from consumers.infrahub.exchange import NEVER_SENT, Event, Exchange
 from consumers.infrahub.observation import Expectation, Finding, Observation, Result, Status, observe
 from ledger.destination import OutcomeUnknownError
@@ -163,3 +163,11 @@ def _not_found_document(change: dict[str, object]) -> dict[str, object]:
     }
     errors = [error, {"message": "and one more thing"}] if change.get("second") else [error]
     return {"data": change.get("data", {"LabSiteUpsert": None}), "errors": errors}
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+def test_g11_while_planning_nobody_is_told_to_resume_a_run_that_does_not_exist(row: Row) -> None:
+    advice = advice_while_planning(row)
+    assert advice
+    assert "resume" not in advice

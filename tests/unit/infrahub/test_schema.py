@@ -12,7 +12,7 @@ import pytest
 from consumers.infrahub.errors import DestinationReadError
 from ledger.schema import parse_schema
 from tests.support.lab_schema import lab_document, lab_schema
-from tests.support.scripted_infrahub import Answer, ScriptedInfrahub, graphql, lab_reader, text
+from tests.support.scripted_infrahub import Answer, ScriptedInfrahub, graphql, lab_reader, open_surface, text
 
 REAL = json.loads((Path(__file__).parents[2] / "data" / "schema-api.json").read_text(encoding="utf-8"))
 
@@ -85,3 +85,21 @@ async def test_a_refused_connection_is_tried_again() -> None:
     server.will_answer(httpx.ConnectError("refused"), graphql(lab_document()))
     async with lab_reader(server) as reader:
         assert (await reader.schema()).node("LabSite") is not None
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    "answer", [text("no", 401), text("away", 503), httpx.ConnectError("refused")], ids=["token", "fault", "refused"]
+)
+async def test_g11_who_plans_is_told_to_plan_again_and_who_applies_to_resume(answer: Answer) -> None:
+    planning, applying = Answering(), Answering()
+    for server in (planning, applying):
+        server.will_answer(answer)
+    with pytest.raises(DestinationReadError) as told:
+        async with lab_reader(planning, attempts=1) as reader:
+            await reader.schema()
+    with pytest.raises(DestinationReadError) as told_a_writer:
+        async with open_surface(applying, attempts=1):
+            raise AssertionError("the schema was fetched")
+    assert not {"resume", "order"} & set(told.value.next_action.split())
+    assert {"resume", "order"} & set(told_a_writer.value.next_action.split())
