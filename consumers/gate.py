@@ -8,10 +8,8 @@ passed is handed on, and nothing here writes anything anywhere.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
 from consumers.errors import (
@@ -21,12 +19,12 @@ from consumers.errors import (
     CommittedChecksumMismatchError,
     DestinationBindingMismatchError,
     RunRefusedError,
-    StalePlanError,
     UncountableOperationsError,
 )
 from consumers.history import RunHistory
 from consumers.overlaps import ForeignOverlap, find_overlaps, notes_of_creates, overlap_refusals
 from consumers.ports import LedgerPort
+from consumers.staleness import stale_plan
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
 from ledger.destination import OpenDestination, PlannedWriteDestination
@@ -232,34 +230,15 @@ class Gate:
         """Whether a newer plan of the same source was applied since this one was made (design 7.7)."""
         if self.policy.allow_stale:
             return []
-        position = self.commit.ledger_position
-        if position is None:
-            return await self._stale_by_time(manifest)
-        newer = await self.ledger.newer_apply(
-            self.binding_id, source=self.commit.source, run_id=self.commit.run_id, after_position=position
+        stale = await stale_plan(
+            self.ledger,
+            self.binding_id,
+            source=self.commit.source,
+            run_id=self.commit.run_id,
+            ledger_position=self.commit.ledger_position,
+            created_at=manifest.created_at,
         )
-        if newer is None:
-            return []
-        return _stale(
-            self.commit.source,
-            expected=f"no operation of this source applied by another run after ledger position {position}",
-            found=f"one at position {newer}",
-        )
-
-    async def _stale_by_time(self, manifest: PlanManifest) -> list[Finding]:
-        """No ledger was reachable when the plan was made: the manifests' times decide, and the finding says so."""
-        stored = await self.ledger.last_applied_manifest(self.binding_id, self.commit.source)
-        if stored is None:
-            return []
-        last = json.loads(stored)
-        made = datetime.fromisoformat(last["created_at"])
-        if last["run_id"] == self.commit.run_id or made <= datetime.fromisoformat(manifest.created_at):
-            return []
-        return _stale(
-            self.commit.source,
-            expected="no later plan of this source applied (this plan has no ledger position, so created_at decides)",
-            found=f"run {last['run_id']} of {last['created_at']}; this plan is of {manifest.created_at}",
-        )
+        return [] if stale is None else list(stale.findings)
 
     async def _overlaps(self, artifact: PlanArtifact) -> list[ForeignOverlap]:
         """Writes to the same objects since the plan was made.
@@ -296,16 +275,6 @@ def _countability(artifact: PlanArtifact) -> list[ApplyLedgerError]:
             next_action="make a fresh plan",
         )
     ]
-
-
-def _stale(source: str, *, expected: str, found: str) -> list[Finding]:
-    refusal = StalePlanError(
-        checked=f"whether the plan of source {source} is still the newest",
-        expected=expected,
-        found=found,
-        next_action="make a fresh plan, or name allow_stale in the policy to apply this one on purpose",
-    )
-    return list(refusal.findings)
 
 
 def _findings_of(refusals: Sequence[ApplyLedgerError]) -> list[Finding]:

@@ -20,8 +20,9 @@ from ledger.exit_codes import ExitCode
 if TYPE_CHECKING:
     from ledger.binding import DestinationBinding
     from ledger.cli.settings import Settings
-    from ledger.events import Overlap
+    from ledger.errors import Finding
     from ledger.plan import SavedPlan
+    from ledger.plan.review import LedgerWords
     from ledger.store.ledger import Ledger
     from producers.config import LoadedConfiguration
     from producers.planning import PlannedRun
@@ -32,8 +33,8 @@ RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="<sync-name>/<ru
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("plan")(plan)
-    app.command("show")(show)
+    app.command("plan", short_help="Compare a source with its destination, save what would change.")(plan)
+    app.command("show", short_help="Review a saved plan; nothing is written.")(show)
 
 
 def plan(
@@ -95,15 +96,15 @@ def show(
     """Review a saved plan. Reads it, asks the ledger who wrote what last, and writes nothing."""
     settings = settings_of(context)
     saved = _saved(find_run_directory(settings.cache_dir, run))
-    last_writers, overlaps = run_async(_what_the_ledger_says(settings, saved))
+    told = run_async(_what_the_ledger_says(settings, saved))
     if output is OutputForm.TABLE:
         from ledger.plan.review import render_review
 
-        render_review(saved, data_console(), detail=detail, kind=kind, last_writers=last_writers, overlaps=overlaps)
+        render_review(saved, data_console(), detail=detail, kind=kind, ledger=told)
         return ExitCode.REFUSED if saved.problems else ExitCode.DONE
     from ledger.plan.review import review_document
 
-    document = review_document(saved, kind=kind, last_writers=last_writers, overlaps=overlaps)
+    document = review_document(saved, kind=kind, ledger=told)
     if output is OutputForm.JSON:
         write_document(document)
     else:
@@ -215,8 +216,8 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
         from ledger.plan.review import render_review
 
         saved = _saved(planned.run_dir)
-        last_writers, overlaps = run_async(_what_the_ledger_says(settings, saved))
-        render_review(saved, data_console(), listed=False, last_writers=last_writers, overlaps=overlaps)
+        told = run_async(_what_the_ledger_says(settings, saved))
+        render_review(saved, data_console(), listed=False, ledger=told)
     else:
         record = {
             "run": run,
@@ -237,45 +238,70 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
         next_command(f"apply-ledger apply {run} --expected-checksum {planned.manifest.plan_checksum}")
 
 
-async def _what_the_ledger_says(settings: Settings, saved: SavedPlan) -> tuple[dict[bytes, str] | None, list[Overlap]]:
-    """Who wrote these objects last, and what other sources wrote since the plan was made; nothing without a ledger."""
+async def _what_the_ledger_says(settings: Settings, saved: SavedPlan) -> LedgerWords:
+    """What the ledger knows beside a plan; nothing without a ledger."""
+    from ledger.plan.review import LedgerWords
     from ledger.store.errors import LedgerUnavailableError
 
     binding: DestinationBinding | None = saved.manifest.destination_binding
     if binding is None or not ledger_exists(settings):
-        return None, []
+        return LedgerWords()
     try:
-        return await _writes_of_others(settings, saved, binding)
+        return await _words_of_the_ledger(settings, saved, binding)
     except LedgerUnavailableError as exc:
-        _warn_of_no_ledger("who else wrote these objects is not known", exc)
-        return None, []
+        _warn_of_no_ledger("who else wrote these objects, and whether this plan is stale, is not known", exc)
+        return LedgerWords()
 
 
-async def _writes_of_others(
-    settings: Settings, saved: SavedPlan, binding: DestinationBinding
-) -> tuple[dict[bytes, str], list[Overlap]]:
+async def _words_of_the_ledger(settings: Settings, saved: SavedPlan, binding: DestinationBinding) -> LedgerWords:
     from consumers.overlaps import find_overlaps
-    from producers.errors import RunDirectoryError
-    from producers.run_directory import read_run_record
+    from ledger.plan.review import LedgerWords
 
     async with open_ledger(settings) as ledger:
         row = await ledger.binding(settings.recorded_as(binding))
         if row is None:
-            return {}, []
+            return LedgerWords(last_writers={})
         writers = await ledger.last_writers(row.id, None)
-        try:
-            position = read_run_record(saved.run_dir).ledger_position
-        except RunDirectoryError:
-            position = None  # a plan made elsewhere has no run.json of ours; then nothing is claimed about overlaps
+        position = _position_of(saved)
+        source = saved.manifest.source
         found = (
-            await find_overlaps(
-                ledger,
-                row.id,
-                source=saved.manifest.source,
-                after_position=position,
-                operations=saved.operations,
-            )
-            if position is not None and saved.manifest.source is not None
+            await find_overlaps(ledger, row.id, source=source, after_position=position, operations=saved.operations)
+            if position is not None and source is not None
             else []
         )
-        return {key: write.source for key, write in writers.items()}, [item.overlap for item in found]
+        return LedgerWords(
+            last_writers={key: write.source for key, write in writers.items()},
+            overlaps=[item.overlap for item in found],
+            stale=await _stale_findings(ledger, row.id, saved, position),
+        )
+
+
+def _position_of(saved: SavedPlan) -> int | None:
+    """Where the ledger stood; a plan made elsewhere has no run.json of ours: then nothing is claimed about overlaps."""
+    from producers.errors import RunDirectoryError
+    from producers.run_directory import read_run_record
+
+    try:
+        return read_run_record(saved.run_dir).ledger_position
+    except RunDirectoryError:
+        return None
+
+
+async def _stale_findings(ledger: Ledger, binding_id: int, saved: SavedPlan, position: int | None) -> list[Finding]:
+    """What the gate would say of a stale plan; a run that was applied to its end is no plan to apply any more."""
+    from consumers.staleness import stale_plan
+
+    manifest = saved.manifest
+    if manifest.source is None:
+        return []
+    stale = await stale_plan(
+        ledger,
+        binding_id,
+        source=manifest.source,
+        run_id=manifest.run_id,
+        ledger_position=position,
+        created_at=manifest.created_at,
+    )
+    if stale is None or (await ledger.run_state(binding_id, manifest.run_id)).terminal == "run.applied":
+        return []
+    return list(stale.findings)

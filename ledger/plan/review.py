@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ledger.plan.review_document import review_document
+from ledger.plan.review_ledger import LedgerWords
 from ledger.plan.review_render import render_review
 from ledger.plan.saved_plan import PlanSummary, Resource, SavedPlan, read_saved_plan
 
-__all__ = ["PlanSummary", "Resource", "SavedPlan", "read_saved_plan", "render_review", "review_document"]
+__all__ = ["LedgerWords", "PlanSummary", "Resource", "SavedPlan", "read_saved_plan", "render_review", "review_document"]

@@ -14,12 +14,13 @@ from ledger.plan.describe import SecretFields
 from ledger.plan.model import APPLICABLE_FORMATS
 from ledger.plan.review_changes import NOT_RECORDED, also_sent, field_changes, masked, masked_identity
 from ledger.plan.review_frame import SIGNS
+from ledger.plan.review_ledger import NO_LEDGER, LedgerWords
 from ledger.plan.review_render import last_writer
 from ledger.plan.saved_plan import Resource, SavedPlan
 from ledger.schema import DestinationSchema
 
 if TYPE_CHECKING:  # see review_frame
-    from ledger.events import Overlap
+    pass
 
 DOCUMENT = "apply-ledger.plan-review"
 DOCUMENT_VERSION = 1
@@ -29,8 +30,7 @@ def review_document(
     saved: SavedPlan,
     *,
     kind: str | None = None,
-    last_writers: Mapping[bytes, str] | None = None,
-    overlaps: Sequence[Overlap] = (),
+    ledger: LedgerWords = NO_LEDGER,
     schema: DestinationSchema | None = None,
 ) -> dict[str, Any]:
     """A plan as a document of plain JSON values; arguments as for :func:`ledger.plan.review_render.render_review`.
@@ -50,10 +50,11 @@ def review_document(
         "delete_operations_computed": summary.delete_operations_computed,
         "deletes": "recorded, not executed",
         "problems": [finding.model_dump() for finding in saved.problems],
-        "overlaps": [item.model_dump() for item in overlaps if kind is None or item.kind == kind],
+        "stale": [finding.model_dump() for finding in ledger.stale],
+        "overlaps": [item.model_dump() for item in ledger.overlaps if kind is None or item.kind == kind],
         "kind": kind,
         "groups": _groups(resources),
-        "resources": [_resource(resource, secrets, last_writers) for resource in resources],
+        "resources": [_resource(resource, secrets, ledger.last_writers) for resource in resources],
     }
 
 

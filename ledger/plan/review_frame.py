@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from ledger.errors import Finding
 from ledger.plan.coverage import COVERAGE_ACTIONS, CoverageAction
 from ledger.plan.describe import name_text, object_text
 from ledger.plan.model import APPLICABLE_FORMATS
@@ -38,7 +39,7 @@ def print_header(page: Page, saved: SavedPlan) -> None:
         "destination": name_text(str(binding)) if binding else "not recorded (an older plan)",
         "run": name_text(manifest.run_id),
         "made": name_text(manifest.created_at),
-        "configuration": name_text(manifest.config_version),
+        "config": name_text(manifest.config_version),
         "checksum": manifest.plan_checksum,
         "format": f"{manifest.format_version}{_format_note(manifest.format_version)}",
         "operations": f"{summary.operations_count:,} in {summary.tiers:,} tier{'' if summary.tiers == 1 else 's'}",
@@ -65,6 +66,16 @@ def print_problems(page: Page, saved: SavedPlan) -> None:
     page.line(Text("This plan will be refused: its files do not agree", style="bold red"))
     for finding in saved.problems:
         page.line(Text(f"!! {finding}", style="red"), 2)
+    page.blank()
+
+
+def print_stale(page: Page, findings: Sequence[Finding]) -> None:
+    """That the same source has applied a newer plan since, which the gate refuses (design 7.7)."""
+    if not findings:
+        return
+    page.line(Text("This plan is stale: an apply of it is refused (exit code 6)", style="bold yellow"))
+    for finding in findings:
+        page.line(Text(f"!! {finding}", style="yellow"), 2)
     page.blank()
 
 

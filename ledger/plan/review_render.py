@@ -33,15 +33,17 @@ from ledger.plan.review_frame import (
     print_notes,
     print_overlaps,
     print_problems,
+    print_stale,
     print_table,
 )
+from ledger.plan.review_ledger import NO_LEDGER, LedgerWords
 from ledger.plan.review_page import Page
 from ledger.plan.saved_plan import Resource, SavedPlan
 from ledger.printable import words
 from ledger.schema import DestinationSchema
 
 if TYPE_CHECKING:  # see review_frame
-    from ledger.events import Overlap
+    pass
 
 _EXCERPT_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 SUMMARY_LIMIT = 20
@@ -57,8 +59,7 @@ def render_review(
     detail: bool = False,
     listed: bool = True,
     kind: str | None = None,
-    last_writers: Mapping[bytes, str] | None = None,
-    overlaps: Sequence[Overlap] = (),
+    ledger: LedgerWords = NO_LEDGER,
     schema: DestinationSchema | None = None,
 ) -> None:
     """Print a plan; the last line is always the five counts of the whole plan.
@@ -69,8 +70,7 @@ def render_review(
         detail: also the fields of each resource, and every resource.
         listed: False leaves the lists out: header, counts by tier and kind, recorded deletes.
         kind: show only resources of this kind.
-        last_writers: object key to the source that wrote it last; None where no ledger was asked.
-        overlaps: what other sources applied to the same objects since the plan was made.
+        ledger: what the ledger knows beside the plan.
         schema: the destination's schema where it is known, to recognise secret fields by kind.
     """
     page = Page(console)
@@ -78,11 +78,12 @@ def render_review(
     resources = saved.resources(kind)
     print_header(page, saved)
     print_problems(page, saved)
-    print_overlaps(page, overlaps, kind)
+    print_stale(page, ledger.stale)
+    print_overlaps(page, ledger.overlaps, kind)
     print_table(page, resources)
     if listed:
         _print_groups(page, resources, secrets, detail=detail)
-    _print_deletes(page, resources, secrets, last_writers, detail=detail)
+    _print_deletes(page, resources, secrets, ledger.last_writers, detail=detail)
     print_notes(page, saved, resources, kind)
     page.last_line(Text(saved.summary.line, style="bold"))
 

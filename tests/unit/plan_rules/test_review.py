@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from ledger.errors import Finding
 from ledger.events import Overlap
 from ledger.plan.canonical import object_key
 from ledger.plan.coverage import Difference, MappingEntry
 from ledger.plan.errors import PlanArtifactAbsentError, UnrecognisedPlanFormatError
-from ledger.plan.review import read_saved_plan, render_review, review_document
+from ledger.plan.review import LedgerWords, read_saved_plan, render_review, review_document
 from ledger.schema import Attribute
 from tests.support.plan_rules import (
     DATA,
@@ -181,7 +182,7 @@ def test_deletes_have_a_block_of_their_own_and_say_that_nothing_executes_them(ru
 
 def test_deletes_are_grouped_by_the_source_that_wrote_the_object_last(run_dir: Path) -> None:
     writers = {object_key("IpamASN", {"asn": 65001}): "from-ipam"}
-    text = shown(run_dir, last_writers=writers)
+    text = shown(run_dir, ledger=LedgerWords(last_writers=writers))
     block = text[text.index("Deletes (2)") :].splitlines()
     assert [row.strip() for row in block[1:5]] == [
         "last written by from-ipam",
@@ -189,7 +190,7 @@ def test_deletes_are_grouped_by_the_source_that_wrote_the_object_last(run_dir: P
         "never written through this ledger",
         f'- BuiltinTag(name="old")  id {DESTINATION_ID}',
     ]
-    document = review_document(read_saved_plan(run_dir), last_writers=writers)
+    document = review_document(read_saved_plan(run_dir), ledger=LedgerWords(last_writers=writers))
     deletes = [item for item in document["resources"] if item["action"] == "remove"]
     assert sorted(str(item["last_writer"]) for item in deletes) == ["None", "from-ipam"]
 
@@ -430,10 +431,22 @@ def test_what_other_sources_wrote_since_is_shown(run_dir: Path) -> None:
         run_id="20261129T1700-00000000",
         position=17,
     )
-    text = shown(run_dir, overlaps=[overlap])
+    text = shown(run_dir, ledger=LedgerWords(overlaps=[overlap]))
     assert "Also written by other sources since this plan was made (1)" in text
     assert '* DcimDevice(name="sw1") by from-ipam, run 20261129T1700-00000000, position 17: mtu' in text
-    assert shown(run_dir, overlaps=[overlap], kind="BuiltinTag").count("from-ipam") == 0
+    assert shown(run_dir, ledger=LedgerWords(overlaps=[overlap]), kind="BuiltinTag").count("from-ipam") == 0
+
+
+def test_a_plan_that_the_gate_would_call_stale_says_so_above_everything_else(run_dir: Path) -> None:
+    finding = Finding(
+        name="StalePlanError", checked="the plan", expected="the newest", found="one at position 9", next_action="plan"
+    )
+    told = LedgerWords(stale=[finding])
+    text = shown(run_dir, ledger=told)
+    assert "This plan is stale: an apply of it is refused (exit code 6)" in text
+    assert "one at position 9" in text
+    assert "stale" not in shown(run_dir)
+    assert review_document(read_saved_plan(run_dir), ledger=told)["stale"] == [finding.model_dump()]
 
 
 @pytest.mark.rules("H22", "H12", "C38")
