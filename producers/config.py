@@ -18,6 +18,7 @@ from ledger.errors import ApplyLedgerError, ConfigurationError, Finding, UsageEr
 from ledger.plan.config_version import config_version
 from producers.binding import resolve_binding
 from producers.config_checks import configuration_faults, configuration_warnings
+from producers.config_keys import UnknownKey, beside, unknown_keys
 from producers.config_model import SyncConfiguration
 from producers.errors import ConfigurationRefusedError
 from producers.settings import protect_settings, secret_settings
@@ -67,7 +68,7 @@ def load_configuration(path: Path, *, source_settings: Mapping[str, str] | None 
     document = read_yaml_document(path)
     versioned = {**document, OVERRIDES_KEY: {"source_settings": overrides}} if overrides else document
     config = _validated(_with_overrides(document, overrides), path)
-    faults = configuration_faults(config)
+    faults = configuration_faults(document, config)
     if faults:
         raise ConfigurationRefusedError(
             checked=f"the configuration {path.name}",
@@ -138,7 +139,8 @@ def _validated(document: Mapping[str, Any], path: Path) -> SyncConfiguration:
     try:
         return SyncConfiguration.model_validate(document)
     except ValidationError as exc:
-        findings = [_finding(error["loc"], error["msg"]) for error in exc.errors(include_input=False)]
+        unknown = unknown_keys(document)
+        findings = [_finding(error["loc"], error["msg"], unknown) for error in exc.errors(include_input=False)]
     raise ConfigurationRefusedError(
         checked=f"the configuration {path.name}",
         findings=findings,
@@ -146,11 +148,12 @@ def _validated(document: Mapping[str, Any], path: Path) -> SyncConfiguration:
     )
 
 
-def _finding(location: Sequence[int | str], message: str) -> Finding:
+def _finding(location: Sequence[int | str], message: str, unknown: Sequence[UnknownKey]) -> Finding:
+    table = ".".join(map(str, location[:-1]))
     return Finding(
         name=ConfigurationError.__name__,
         checked="configuration key " + ".".join(str(part) for part in location),
         expected="a value of the infrahub-sync 2.0 format",
-        found=message,
+        found=f"{message}{beside(unknown, table)}",
         next_action="correct this key",
     )

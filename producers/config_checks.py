@@ -6,19 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from diffsync.enum import DiffSyncFlags
-from pydantic import BaseModel
 
 from ledger.errors import ApplyLedgerError, ConfigurationError, Finding
 from producers.binding import TOKEN_VARIABLE
-from producers.config_model import (
-    EndTable,
-    EntryTable,
-    FieldTable,
-    FilterTable,
-    StoreTable,
-    SyncConfiguration,
-    TransformTable,
-)
+from producers.config_keys import UnknownKey, beside, unknown_keys
+from producers.config_model import EntryTable, SyncConfiguration
 from producers.errors import UnsupportedConfigurationKeyError
 from producers.filters import compile_filter
 from producers.settings import secret_settings
@@ -38,11 +30,12 @@ INEFFECTIVE_FLAGS = {
 }
 
 
-def configuration_faults(config: SyncConfiguration) -> list[Finding]:
+def configuration_faults(document: Mapping[str, Any], config: SyncConfiguration) -> list[Finding]:
     """Everything for which the file is refused, in the order of the file."""
+    unknown = unknown_keys(document)
     errors = [*_unsupported(config), *_flag_faults(config), *_order_faults(config)]
     for index, entry in enumerate(config.schema_mapping):
-        errors += _entry_faults(index, entry)
+        errors += _entry_faults(index, entry, unknown)
     return [finding for error in errors for finding in error.findings]
 
 
@@ -87,18 +80,24 @@ def _order_faults(config: SyncConfiguration) -> Iterator[ApplyLedgerError]:
         yield _fault("order", "every mapped kind, because order says when each is written", f"no {', '.join(missing)}")
 
 
-def _entry_faults(index: int, entry: EntryTable) -> Iterator[ApplyLedgerError]:
-    where = f"schema_mapping.{index} ({entry.name})"
+def _entry_faults(index: int, entry: EntryTable, unknown: list[UnknownKey]) -> Iterator[ApplyLedgerError]:
+    table = f"schema_mapping.{index}"
+    where = f"{table} ({entry.name})"
     if entry.mapping is None:
-        yield _fault(f"{where}.mapping", "a source endpoint: without one every object would be a delete", "none")
+        yield _fault(
+            f"{where}.mapping",
+            "a source endpoint: without one every object would be a delete",
+            f"none{beside(unknown, table)}",
+        )
     if not entry.fields:
-        yield _fault(f"{where}.fields", "at least one field", "none")
+        yield _fault(f"{where}.fields", "at least one field", f"none{beside(unknown, table)}")
     names = [field.name for field in entry.fields]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield _fault(f"{where}.fields", "each field once", f"{name!r} several times")
-    for field in entry.fields:
+    for position, field in enumerate(entry.fields):
         if field.mapping is None and not field.has_static:
-            yield _fault(f"{where}.fields.{field.name}", "mapping or static", "neither")
+            misspelt = beside(unknown, f"{table}.fields.{position}")
+            yield _fault(f"{where}.fields.{field.name}", "mapping or static", f"neither{misspelt}")
     for condition in entry.filters:
         try:
             compile_filter(condition)
@@ -120,7 +119,7 @@ def _fault(key: str, expected: str, found: str) -> ConfigurationError:
 def configuration_warnings(document: Mapping[str, Any], config: SyncConfiguration) -> list[str]:
     """What people should know about a file that is accepted; never a value of a credential."""
     return [
-        *(f"unknown key {key}: ignored" for key in _unknown_keys(document)),
+        *(f"unknown key {key}: ignored" for key in unknown_keys(document)),
         *_credential_warnings(config),
         *_ineffective(config),
         *_mapping_warnings(config),
@@ -163,25 +162,3 @@ def _mapping_warnings(config: SyncConfiguration) -> Iterator[str]:
                 f"schema_mapping.{index} ({entry.name}).identifiers differ from those of the kind's first entry, "
                 f"which are used: {', '.join(first[entry.name])}"
             )
-
-
-def _unknown_keys(document: Mapping[str, Any]) -> Iterator[str]:
-    """Dotted paths of all keys that the format does not know, at every level but inside settings."""
-    yield from _unknown_in("", document, SyncConfiguration)
-    for end in ("source", "destination"):
-        yield from _unknown_in(f"{end}.", document.get(end), EndTable)
-    yield from _unknown_in("store.", document.get("store"), StoreTable)
-    entries = document.get("schema_mapping")
-    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-        where = f"schema_mapping.{index}."
-        yield from _unknown_in(where, entry, EntryTable)
-        for part, table in (("fields", FieldTable), ("filters", FilterTable), ("transforms", TransformTable)):
-            for position, item in enumerate(entry.get(part) or ()):
-                yield from _unknown_in(f"{where}{part}.{position}.", item, table)
-
-
-def _unknown_in(prefix: str, table: object, model: type[BaseModel]) -> Iterator[str]:
-    if isinstance(table, Mapping):
-        for key in table:
-            if key not in model.model_fields:
-                yield f"{prefix}{key}"

@@ -33,6 +33,7 @@ from pydantic_settings import (
 
 from consumers.settings import WriterTimes
 from ledger.binding import DestinationBinding
+from ledger.cli.variables import ANOTHER_NAME, require_known_variables
 from ledger.errors import ConfigurationError
 
 PREFIX = "APPLY_LEDGER_"
@@ -172,8 +173,9 @@ def load_settings(*, config: Path | None) -> Settings:
         config: the file named by ``--config``; else ``APPLY_LEDGER_CONFIG``, ``./apply-ledger.toml``, the user's file.
 
     Raises:
-        ConfigurationError: unreadable or malformed file, unknown key, value out of range.
+        ConfigurationError: unreadable or malformed file, unknown key or variable, value out of range.
     """
+    _require_known_variables()
     path = _find_file(config, os.environ)
 
     class FromFile(Settings):
@@ -203,6 +205,16 @@ def load_settings(*, config: Path | None) -> Settings:
         raise _malformed(path, f"{type(exc).__name__}: {exc}") from exc
 
 
+def _require_known_variables() -> None:
+    keys = {name.upper() for name in Settings.model_fields} - set(ANOTHER_NAME)
+    require_known_variables(
+        os.environ,
+        prefix=PREFIX,
+        keys={*keys, "CONFIG", *(f"{key.upper()}_FILE" for key in _IN_FILES)},
+        nested={"WRITER": [name.upper() for name in WriterTimes.model_fields]},
+    )
+
+
 def _malformed(path: Path | None, found: str) -> ConfigurationError:
     return ConfigurationError(
         checked=f"the settings ({path or 'environment'})",
@@ -224,6 +236,9 @@ def _find_file(config: Path | None, environ: Mapping[str, str]) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
+_IN_FILES = ("dsn", "admin_dsn")
+
+
 class _SecretFiles(PydanticBaseSettingsSource):
     """``APPLY_LEDGER_DSN_FILE`` and ``APPLY_LEDGER_ADMIN_DSN_FILE``: the value stands in a file."""
 
@@ -233,7 +248,7 @@ class _SecretFiles(PydanticBaseSettingsSource):
         return (_secret_file(name, Path(path)) if path else None), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        found = {key: self.get_field_value(Settings.model_fields[key], key)[0] for key in ("dsn", "admin_dsn")}
+        found = {key: self.get_field_value(Settings.model_fields[key], key)[0] for key in _IN_FILES}
         return {key: value for key, value in found.items() if value is not None}
 
 

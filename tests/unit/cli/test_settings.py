@@ -88,3 +88,32 @@ def test_a_root_of_artifacts_that_leads_upwards_is_refused(monkeypatch: pytest.M
     monkeypatch.setenv("INFRAHUB_SYNC_CACHE_DIR", "runs/../elsewhere")
     with pytest.raises(ConfigurationError, match="INFRAHUB_SYNC_CACHE_DIR"):
         _settings(tmp_path)
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("APPLY_LEDGER_DNS", "APPLY_LEDGER_DNS (did you mean APPLY_LEDGER_DSN?)"),
+        ("APPLY_LEDGER_WRITER__LEASE_TLL", "did you mean APPLY_LEDGER_WRITER__LEASE_TTL?"),
+        ("APPLY_LEDGER_CACHE_DIR", "did you mean INFRAHUB_SYNC_CACHE_DIR?"),
+        ("apply_ledger_frobnicate", "apply_ledger_frobnicate"),
+    ],
+)
+def test_g11_a_variable_that_nobody_reads_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, told: str
+) -> None:
+    monkeypatch.setenv(variable, "canary-value")
+    with pytest.raises(ConfigurationError) as caught:
+        _settings(tmp_path)
+    assert told in caught.value.found
+    assert "canary-value" not in str(caught.value)
+
+
+def test_known_variables_and_empty_ones_are_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APPLY_LEDGER_FROBNICATE", "")
+    monkeypatch.setenv("APPLY_LEDGER_CONFIG", str(tmp_path / "apply-ledger.toml"))
+    monkeypatch.setenv("APPLY_LEDGER_WRITER__LEASE_TTL", "50")
+    monkeypatch.setenv("apply_ledger_writer", '{"margin": 4}')
+    writer = _settings(tmp_path).writer
+    assert (writer.lease_ttl, writer.margin) == (50, 4)

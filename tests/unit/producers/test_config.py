@@ -96,7 +96,7 @@ def test_unknown_keys_are_warned_about_at_every_level_and_never_refused(tmp_path
     loaded = load_configuration(_write(tmp_path, document))
     for key in (
         "description",
-        "dyffsync_flags",
+        "dyffsync_flags (did you mean diffsync_flags?)",
         "destination.colour",
         "schema_mapping.0.owner",
         "schema_mapping.0.fields.1.comment",
@@ -255,3 +255,29 @@ def test_differing_identifiers_of_one_kind_are_warned_about(tmp_path: Path) -> N
 def test_model_refuses_an_unusable_sync_name() -> None:
     with pytest.raises(ValueError, match="name"):
         SyncConfiguration.model_validate(_document(name="a/b"))
+
+
+@pytest.mark.rules("G11")
+def test_g11_a_misspelt_key_is_named_beside_what_is_missing_for_it(tmp_path: Path) -> None:
+    document = _document()
+    (entry,) = document["schema_mapping"] = _field(name="description", maping="description")
+    entry["maping"] = entry.pop("mapping")
+    with pytest.raises(ConfigurationRefusedError) as caught:
+        load_configuration(_write(tmp_path, document))
+    found = {finding.checked.rsplit(".", 1)[-1]: finding.found for finding in caught.value.findings}
+    assert found == {
+        "mapping": "none; unknown there: maping (did you mean mapping?)",
+        "description": "neither; unknown there: maping (did you mean mapping?)",
+    }
+
+
+@pytest.mark.rules("G11")
+def test_g11_so_is_one_for_which_the_format_misses_a_key(tmp_path: Path) -> None:
+    document = _document()
+    document["schema_mapping"][0]["nmae"] = document["schema_mapping"][0].pop("name")
+    document["schema_mapping"].append("no table")
+    with pytest.raises(ConfigurationRefusedError) as caught:
+        load_configuration(_write(tmp_path, document))
+    first = caught.value.findings[0]
+    assert first.checked == "configuration key schema_mapping.0.name"
+    assert first.found.endswith("unknown there: nmae (did you mean name?)")
