@@ -26,7 +26,7 @@ MEANING: dict[ExitCode, str] = {
     ExitCode.DONE: "done",
     ExitCode.ERROR: "error: configuration, database or file trouble; nothing is claimed about the destination",
     ExitCode.CHANGES_PRESENT: "changes are present (only with plan --detailed-exitcode)",
-    ExitCode.REFUSED: "refused before any write",
+    ExitCode.REFUSED: "refused before any write of this attempt",
     ExitCode.STOPPED_UNWRITTEN: "stopped; the failing operation is proven to have written nothing",
     ExitCode.STOPPED_MAYBE_WRITTEN: "stopped; the failing operation may have written",
     ExitCode.STALE: "stale or not equivalent to what was reviewed",

@@ -45,9 +45,9 @@ class NothingToVerifyError(ApplyLedgerError):
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("replay")(replay)
-    app.command("verify")(verify)
-    app.command("rebuild")(rebuild)
+    app.command("replay", short_help="List events exactly as they were recorded, in order.")(replay)
+    app.command("verify", short_help="Check the chain, the stored plans and the outcomes.")(verify)
+    app.command("rebuild", short_help="Compute the read side anew and compare it with the live one.")(rebuild)
 
 
 def replay(
@@ -66,7 +66,9 @@ def replay(
     require_ledger(settings)
     if output is OutputForm.TABLE:
         rows, total = run_async(_first_events(settings, run, url, branch, after, limit or 50))
-        write_rows(rows, form=output, stream="events", columns=REPLAY_COLUMNS, total=total)
+        known = ("run_id",) if run is not None else ()
+        spare = (*known, "writer_epoch", "attempt", "ordinal", "recorded_at")
+        write_rows(rows, form=output, stream="events", columns=REPLAY_COLUMNS, total=total, spare=spare)
         return ExitCode.DONE
     run_async(_stream_events(settings, run, url, branch, after, limit, output))
     return ExitCode.DONE
@@ -194,7 +196,7 @@ def rebuild(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> 
         }
         for item in found
     ]
-    write_rows(rows, form=output, stream="rebuild", columns=REBUILD_COLUMNS)
+    write_rows(rows, form=output, stream="rebuild", columns=REBUILD_COLUMNS, spare=("digest",))
     differing = [row for row in rows if row["equal"] is False]
     if differing:
         people.print(

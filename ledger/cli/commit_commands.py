@@ -75,10 +75,10 @@ WaitTimeoutOption = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("commit")(commit)
-    app.command("apply")(apply)
-    app.command("resume")(resume)
-    app.command("stop")(stop)
+    app.command("commit", short_help="Order a reviewed plan to be applied, without waiting.")(commit)
+    app.command("apply", short_help="Commit a reviewed plan and wait for its end.")(apply)
+    app.command("resume", short_help="Go on with a run that stopped, failed or was refused.")(resume)
+    app.command("stop", short_help="Ask the writer to stop a run between two operations.")(stop)
 
 
 def commit(

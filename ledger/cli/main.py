@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import sys
+import textwrap
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,13 +35,16 @@ _CYCLE_SEARCH = (100_000, 20, 50)
 
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 
-_EPILOG = "Exit codes: " + " · ".join(f"{code.value} {meaning}" for code, meaning in MEANING.items())
+_EPILOG = "\b\nExit codes:\n" + "\n".join(
+    textwrap.fill(f"  {code.value:>3}  {meaning}", 76, subsequent_indent=" " * 7) for code, meaning in MEANING.items()
+)
+"""One a line: ``\\b`` keeps the help from joining them."""
 
 app = typer.Typer(
     name="apply-ledger",
     no_args_is_help=True,
     add_completion=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # its tables cut the names of options on a terminal of 80 columns
     pretty_exceptions_enable=False,
     help="Plan, review and apply changes to Infrahub from several sources, with a record of every operation.",
     epilog=_EPILOG,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,8 +19,11 @@ from ledger.printable import visible, visible_json
 STREAM_VERSION = 1
 PIPE_WIDTH = 250
 UNBROKEN = frozenset({"run", "run_id", "operation_id", "kind", "position", "state"})
-HEADINGS = {"writer_epoch": "epoch", "operation_id": "operation", "run_id": "run", "recorded_at": "recorded"}
 """Columns that are copied or read at a glance: never folded, whatever the width."""
+
+HEADINGS = {"writer_epoch": "epoch", "operation_id": "operation", "run_id": "run", "recorded_at": "recorded"}
+_GAP = 2
+"""Blanks between two columns."""
 
 
 class OutputForm(StrEnum):
@@ -74,6 +78,7 @@ def write_rows(
     stream: str,
     columns: Sequence[str],
     total: int | None = None,
+    spare: Sequence[str] = (),
 ) -> None:
     """A list in the form asked for; says on stderr when it was cut.
 
@@ -83,25 +88,49 @@ def write_rows(
         stream: name of the kind of record, for NDJSON.
         columns: keys shown in a table, in order; JSON forms always have all keys.
         total: how many rows there are in all, where ``rows`` was limited.
+        spare: columns that a narrow terminal goes without, the first one first; which ones is said on stderr.
     """
     if form is OutputForm.JSON:
         write_document(list(rows))
     elif form is OutputForm.NDJSON:
         write_records(rows, stream=stream)
     else:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in columns:
-            table.add_column(
-                HEADINGS.get(column, column.replace("_", " ")),
-                overflow="fold",
-                justify=_justify(rows, column),
-                no_wrap=column in UNBROKEN,
-            )
-        for row in rows:
-            table.add_row(*(Text(_cell(row.get(column))) for column in columns))
-        data_console().print(table)
+        _print_table(rows, columns, spare)
     if total is not None and total > len(rows):
         people.print(f"showing {len(rows)} of {total:,}; --limit shows more", style="dim")
+
+
+def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spare: Sequence[str]) -> None:
+    console = data_console()
+    shown = _fitting(rows, columns, spare, console.width)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in shown:
+        table.add_column(_heading(column), overflow="fold", justify=_justify(rows, column), no_wrap=column in UNBROKEN)
+    for row in rows:
+        table.add_row(*(Text(_cell(row.get(column))) for column in shown))
+    console.print(table)
+    left_out = [_heading(column) for column in columns if column not in shown]
+    if left_out:
+        people.print(f"too narrow for {', '.join(left_out)}; a wider terminal or --output json has them", style="dim")
+
+
+def _fitting(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spare: Sequence[str], width: int) -> list[str]:
+    """The columns that fit into ``width`` unfolded, as far as leaving out the spare ones can bring that about."""
+    widths = {
+        column: max(cell_len(text) for text in (_heading(column), *(_cell(row.get(column)) for row in rows)))
+        for column in columns
+    }
+    shown = list(columns)
+    for column in spare:
+        if sum(widths[name] + _GAP for name in shown) - _GAP <= width:
+            break
+        if column in shown:
+            shown.remove(column)
+    return shown
+
+
+def _heading(column: str) -> str:
+    return HEADINGS.get(column, column.replace("_", " "))
 
 
 def _justify(rows: Sequence[Mapping[str, Any]], column: str) -> Any:

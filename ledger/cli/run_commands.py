@@ -30,6 +30,8 @@ COLUMNS = (
     "unknown",
     "committed_at",
 )
+SPARE = ("committed_at", "skipped", "destination", "planned")
+"""The first one first: a run's id begins with the time at which it was planned, and newer runs stand first."""
 
 runs = typer.Typer(help="List runs, newest first; `runs show RUN` is one of them.", invoke_without_command=True)
 
@@ -57,14 +59,14 @@ def list_runs(
         for binding in bindings:
             people.print(binding_line(binding), soft_wrap=True)
         shown = [{**row, "committed_at": (row["committed_at"] or "")[:16].replace("T", " ")} for row in shown]
-    write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows))
+    write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows), spare=SPARE)
     if not rows:
         people.print("nothing was committed to this ledger yet")
         next_command("apply-ledger plan --config-file FILE")
     return ExitCode.DONE
 
 
-@runs.command("show")
+@runs.command("show", short_help="Show one run: counts, positions, what failed.")
 def show_run(context: typer.Context, run: RunArgument, output: OutputOption = OutputForm.TABLE) -> int:
     """Show one run: counts that add up to its plan, positions, what failed, what it overwrote."""
     settings = settings_of(context)

@@ -43,6 +43,9 @@ def print_run(document: Mapping[str, Any]) -> None:
     console.print("  " + " · ".join(counts), soft_wrap=True)
     positions = f"ledger positions {document['committed_position']} to {document['position']}"
     console.print(f"  {positions} · plan {document['plan_checksum']}", soft_wrap=True, style="dim")
+    if state == "refused" and document["started_position"] is not None:
+        earlier = f"  this attempt wrote nothing; what earlier attempts of this run wrote stays: {counts[1]}"
+        console.print(Text(earlier, style="yellow"), soft_wrap=True)
     if document["failed_operation"] is not None:
         proven = document["failed_operation_wrote"] is False
         wrote = "proven to have written nothing" if proven else "may have written"

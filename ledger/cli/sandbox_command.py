@@ -17,7 +17,7 @@ from ledger.exit_codes import ExitCode
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("sandbox")(sandbox)
+    app.command("sandbox", short_help="Serve a small Infrahub in memory, for trying things out.")(sandbox)
 
 
 def sandbox(

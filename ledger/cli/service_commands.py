@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("work")(work)
-    app.command("up")(up)
-    app.command("down")(down)
-    app.command("migrate")(migrate)
+    app.command("work", short_help="Be the writer of every declared destination, as a service.")(work)
+    app.command("up", short_help="The embedded database and `work`, in the foreground.")(up)
+    app.command("down", short_help="Stop the embedded database; its data stays.")(down)
+    app.command("migrate", short_help="Bring the ledger's database up to date.")(migrate)
 
 
 def work(context: typer.Context) -> int:

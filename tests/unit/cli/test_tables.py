@@ -1,0 +1,102 @@
+"""Tables, help and summaries as a terminal of 80 columns shows them."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from ledger.cli import main as program
+from ledger.cli import output, run_display
+from ledger.cli.output import OutputForm, write_rows
+
+EVENT: dict[str, Any] = {
+    "position": 1_000_000,
+    "recorded_at": "2026-11-30T02:52:18",
+    "kind": "operation.applied",
+    "run_id": "20261130T0252-0dfbc44f",
+    "operation_id": "op_2cbe1bd966a6cb8d",
+    "ordinal": 1,
+    "attempt": 1,
+    "writer_epoch": 1,
+}
+
+
+class _Terminal:
+    """Consoles of one width for data and for people, and what was printed on each."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+        self.data, self.words = io.StringIO(), io.StringIO()
+        made = Console(file=self.data, width=width, highlight=False, markup=False)
+        monkeypatch.setattr(output, "data_console", lambda: made)
+        monkeypatch.setattr(run_display, "data_console", lambda: made)
+        monkeypatch.setattr(output, "people", Console(file=self.words, width=width, highlight=False, markup=False))
+
+
+@pytest.mark.parametrize(
+    ("width", "left_out"),
+    [(200, []), (116, ["epoch"]), (80, ["epoch", "attempt", "ordinal", "recorded"])],
+)
+def test_a_narrow_terminal_goes_without_columns_and_says_so_instead_of_folding(
+    monkeypatch: pytest.MonkeyPatch, width: int, left_out: list[str]
+) -> None:
+    terminal = _Terminal(monkeypatch, width)
+    spare = ("writer_epoch", "attempt", "ordinal", "recorded_at")
+    write_rows([EVENT], form=OutputForm.TABLE, stream="events", columns=list(EVENT), spare=spare)
+    heading, row = terminal.data.getvalue().splitlines()
+    assert not set(left_out) & set(heading.split())
+    assert EVENT["run_id"] in row
+    assert EVENT["operation_id"] in row
+    assert all(name in terminal.words.getvalue() for name in left_out)
+    assert bool(terminal.words.getvalue()) == bool(left_out)
+
+
+def _commands() -> list[tuple[str, ...]]:
+    root = typer.main.get_command(program.app)
+    return [(), *((name,) for name in root.commands), ("runs", "show")]  # type: ignore[attr-defined] # root is a group
+
+
+@pytest.mark.parametrize("command", _commands(), ids=" ".join)
+def test_the_help_of_each_command_names_its_options_in_full_at_80_columns(command: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(program.app, [*command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+    assert shown.exit_code == 0
+    assert "…" not in shown.output
+    assert "..." not in shown.output.replace("[ARGS]...", "")
+    assert max(map(len, shown.output.splitlines())) <= 80
+
+
+def _summary(**changes: Any) -> dict[str, Any]:
+    counts = {"planned": 3, "applied": 2, "skipped": 0, "failed": 0, "unknown": 0, "not_attempted": 1}
+    return {
+        **counts,
+        "run_id": EVENT["run_id"],
+        "state": "refused",
+        "source": "tags",
+        "operations_per_second": None,
+        "committed_position": 1,
+        "position": 9,
+        "plan_checksum": "0" * 64,
+        "started_position": 3,
+        "failed_operation": None,
+        "skipped_delete_count": 0,
+        "overlaps": [],
+        "overlaps_total": 0,
+        **changes,
+    }
+
+
+@pytest.mark.rules("G5")
+def test_g05_a_refused_attempt_says_that_an_earlier_one_of_its_run_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _Terminal(monkeypatch, 200)
+    run_display.print_run(_summary())
+    assert "this attempt wrote nothing; what earlier attempts of this run wrote stays: 2 applied" in (
+        terminal.data.getvalue()
+    )
+    for other in ({"started_position": None, "applied": 0}, {"state": "stopped"}):
+        terminal = _Terminal(monkeypatch, 200)
+        run_display.print_run(_summary(**other))
+        assert "earlier attempts" not in terminal.data.getvalue()
