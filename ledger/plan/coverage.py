@@ -26,8 +26,8 @@ from ledger.plan.canonical import Identity, canonical_identity, canonical_json_b
 from ledger.plan.decode import decode_canonical_line
 from ledger.plan.describe import object_text
 from ledger.plan.errors import CoverageInvalidError
+from ledger.plan.field_problems import field_problems
 from ledger.plan.layout import REPLAN
-from ledger.plan.manifest import field_problems
 from ledger.plan.model import DECODED, OperationId, few_keys
 
 CoverageAction = Literal["create", "update", "remove", "skip", "none"]

@@ -13,6 +13,7 @@ from ledger.plan.errors import (
     TornPlanArtifactError,
     UnrecognisedPlanFormatError,
 )
+from ledger.plan.field_problems import field_problems
 from ledger.plan.layout import MANIFEST_FILE, REPLAN, shown
 from ledger.plan.model import READABLE_FORMATS, PlanManifest
 
@@ -81,29 +82,3 @@ def parse_manifest(document: dict[str, Any]) -> PlanManifest:
             found=field_problems(exc),
             next_action=REPLAN,
         ) from None
-
-
-def field_problems(exc: ValidationError) -> str:
-    """What a validation found, by field and without any value (G12).
-
-    Names are escaped and cut, because they may come from a hostile record.
-    """
-    problems = [
-        ".".join(_part(part) for part in error["loc"]) + (": " if error["loc"] else "") + _cut(error["msg"])
-        for error in exc.errors(include_url=False, include_context=False, include_input=False)
-    ]
-    rest = len(problems) - _SHOWN_PROBLEMS
-    return "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {rest} more" if rest > 0 else "")
-
-
-_SHOWN_PROBLEMS = 10
-_SHOWN_MESSAGE = 400
-
-
-def _part(part: str | int) -> str:
-    return str(part) if isinstance(part, int) else shown(part).strip("'\"")
-
-
-def _cut(message: str) -> str:
-    text = message.removeprefix("Value error, ")
-    return text if len(text) <= _SHOWN_MESSAGE else f"{text[:_SHOWN_MESSAGE]}..."

@@ -25,9 +25,9 @@ from ledger.plan.errors import (
     TornPlanArtifactError,
     UnsupportedOperationActionError,
 )
+from ledger.plan.field_problems import field_problems
 from ledger.plan.layout import OPERATIONS_FILE, REPLAN, shown
 from ledger.plan.lines import FaultList, line_body
-from ledger.plan.manifest import field_problems
 from ledger.plan.model import ACTIONS, DECODED, PlannedOperation
 from ledger.plan.operation_check import certainly_valid
 from ledger.plan.private_copy import PrivateCopy
