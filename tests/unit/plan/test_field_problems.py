@@ -17,7 +17,7 @@ SAID: list[tuple[type[BaseModel], Any, str]] = [
     (PlannedOperation, record(tier=-1), "tier is less than 0"),
     (PlannedOperation, record(operation_id="secret"), "operation_id is not of the form ^op_[0-9a-f]{16}$"),
     (PlannedOperation, record(kind=""), "kind is empty"),
-    (PlannedOperation, record(kind=7), "kind is no text"),
+    (PlannedOperation, {**record(), "kind": 7}, "kind is no text"),
     (PlannedOperation, record(action="secret"), "action is none of 'create', 'update' or 'delete'"),
     (PlannedOperation, record(relationships={}), "relationships is no list"),
     (PlannedOperation, record(relationships=["secret"]), "relationships.0 is no object"),
