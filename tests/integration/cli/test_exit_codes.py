@@ -117,7 +117,7 @@ def test_6_an_older_plan_of_the_same_source_is_stale(cli: CommandLine) -> None:
     assert "allow" in refused.stderr
     allowed = cli.run("resume", older["run"], "--allow-stale", "--reason", "as a person decided")
     assert allowed.returncode == 0, allowed.stderr
-    assert "stale" not in cli.run("show", older["run"]).stdout  # it is no plan to apply any more
+    assert "This plan is stale" not in cli.run("show", older["run"]).stdout  # it is no plan to apply any more
 
 
 def _dsns(cli: CommandLine) -> tuple[str, str]:
