@@ -24,11 +24,10 @@ def judge(tmp_path: Path) -> Iterator[Judge]:
 
 
 @pytest.mark.rules("G1", "A87", "A91")
-@pytest.mark.parametrize(
-    "start", [accounted_plan, covered_plan, *[lambda n=name: golden_plan(n) for name in GOLDEN_NAMES]]
-)
-def test_the_plans_that_are_spoiled_are_valid(judge: Judge, start: object) -> None:
-    artifact: Artifact = start()  # type: ignore[operator]  # one of the functions above
+@pytest.mark.parametrize("name", ["accounted", "covered", *GOLDEN_NAMES])
+def test_the_plans_that_are_spoiled_are_valid(judge: Judge, name: str) -> None:
+    own = {"accounted": accounted_plan, "covered": covered_plan}
+    artifact = own[name]() if name in own else golden_plan(name)
     artifact.write(judge.run_dir)
     case = judged(judge, artifact, judge.commit(artifact), reviewed=True, rendered=True)
     assert (case.verdict.refusal, case.verdict.findings, case.violations) == ("", (), ())

@@ -23,7 +23,7 @@ from tests.hostile.artifact_plans import CONFIG_VERSION, RUN_ID, manifest, opera
 from tests.hostile.artifact_repairs import REPAIRS
 from tests.hostile.artifact_values import NAMES, TEXTS
 
-FUZZ = settings(derandomize=True, max_examples=250, deadline=None, database=None)
+FUZZ = settings(derandomize=True, max_examples=150, deadline=None, database=None)
 """The same examples in every run; ``make hostile`` looks further."""
 
 
