@@ -96,6 +96,8 @@ class BindingModel:
             return errors.QuietPeriodError
         if self.mark is not None and (self.mark in marks_of(events)) != (mark not in ("keep", self.mark)):
             return errors.DoubtDroppedError
+        if not events and isinstance(mark, InFlight) and not self._is_ahead(mark):
+            return errors.EventConflictError
         if self._twice(events):
             return errors.DuplicateFactError
         if (refused := self._close(closes)) is not None:
@@ -175,6 +177,11 @@ class BindingModel:
         for index, state in closes:
             self.inbox[index - 1].state = state
         return None
+
+    def _is_ahead(self, mark: InFlight) -> bool:
+        """Behind every outcome of its run: an attempt that was never told."""
+        told = self.outcomes(mark.run_id)
+        return not told or (told[-1].ordinal or 0, told[-1].attempt or 0) < (mark.ordinal, mark.attempt)
 
     def _twice(self, events: Sequence[NewEvent]) -> bool:
         """Whether an attempt would get a second outcome, or an operation a second success."""

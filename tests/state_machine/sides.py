@@ -60,8 +60,8 @@ class Side:
         return self.model.mark or "keep"
 
     def deletes_left(self, run_id: str) -> list[int]:
-        """Recorded deletes of a committed run that have no outcome."""
-        if self.model.commit_of(run_id) is None:
+        """Recorded deletes of a run without an outcome, as soon as everything before them in the plan is done."""
+        if not self.starts(run_id) or self.next_mark(run_id) is not None:
             return []
         done = {event.ordinal for event in self.model.outcomes(run_id)}
         return [ordinal for ordinal in range(facts.CREATES, len(facts.OPERATIONS)) if ordinal not in done]

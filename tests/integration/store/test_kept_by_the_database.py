@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from ledger.binding import DestinationBinding
-from ledger.store.errors import DoubtDroppedError, InvalidCallError
+from ledger.store.errors import DoubtDroppedError, EventConflictError, InvalidCallError
 from ledger.store.ledger import Ledger
 from ledger.store.records import InFlight, Lease
 from ledger.store.writer import WriterStore
@@ -70,6 +70,29 @@ async def test_g04_an_outcome_takes_its_operation_out_of_flight(
         await writer.append(lease, [applied(lease, 0)], in_flight=to)
     await writer.append(lease, [applied(lease, 1)], in_flight=to)
     assert await chain_is_whole(ledger, lease.binding_id) == 2
+
+
+@pytest.mark.rules("G4", "FF26")
+async def test_g04_a_mark_that_is_repeated_late_marks_nothing_that_was_told(
+    writer: WriterStore, lease: Lease, ledger: Ledger
+) -> None:
+    """A mark alone has no event by which its repeat is known; marked again, it would be in doubt for ever."""
+    await writer.append(lease, [run_started(lease)])
+    await writer.append(lease, [], in_flight=MARK)
+    await writer.append(lease, [], in_flight=MARK)
+    await writer.append(lease, [unknown(lease, 0)], in_flight=None)
+    with pytest.raises(EventConflictError):
+        await writer.append(lease, [], in_flight=MARK)
+    await writer.append(lease, [run_stopped(lease)])
+    with pytest.raises(EventConflictError):
+        await writer.append(lease, [], in_flight=MARK)
+    row = await ledger.binding(BINDING)
+    assert row is not None
+    assert row.in_flight is None
+    await writer.append(lease, [], in_flight=InFlight("another-run", 0, 1))
+    await writer.append(lease, [applied(lease, 0, run_id="another-run")], in_flight=InFlight(RUN, 0, 2))
+    await writer.append(lease, [applied(lease, 0, attempt=2)], in_flight=None)
+    await writer.append(lease, [], in_flight=InFlight(RUN, 1, 1))
 
 
 @pytest.mark.rules("G2")
