@@ -10,19 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ledger.cli.ledger_words import warn_of_no_ledger, what_the_ledger_says
 from ledger.cli.output import OutputForm, data_console, next_command, people, write_document, write_records
 from ledger.cli.progress import progress
 from ledger.cli.run_lookup import find_run_directory
-from ledger.cli.session import infrahub_settings, ledger_exists, open_ledger, run_async, settings_of
-from ledger.errors import ApplyLedgerError, ConfigurationError, UsageError
+from ledger.cli.session import (
+    infrahub_settings,
+    open_ledger,
+    run_async,
+    settings_of,
+)
+from ledger.errors import ConfigurationError, UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ledger.binding import DestinationBinding
     from ledger.cli.settings import Settings
-    from ledger.errors import Finding
     from ledger.plan import SavedPlan
-    from ledger.plan.review import LedgerWords
     from ledger.store.ledger import Ledger
     from producers.config import LoadedConfiguration
     from producers.planning import PlannedRun
@@ -96,7 +100,7 @@ def show(
     """Review a saved plan. Reads it, asks the ledger who wrote what last, and writes nothing."""
     settings = settings_of(context)
     saved = _saved(find_run_directory(settings.cache_dir, run))
-    told = run_async(_what_the_ledger_says(settings, saved))
+    told = run_async(what_the_ledger_says(settings, saved))
     if output is OutputForm.TABLE:
         from ledger.plan.review import render_review
 
@@ -167,12 +171,8 @@ async def _position_and_baseline(
             row = await ledger.binding(binding)
             return (0, None) if row is None else (row.head_position, await _baseline(ledger, row.id, source))
     except LedgerUnavailableError as exc:
-        _warn_of_no_ledger("the plan has no ledger position, so all that other sources wrote counts as later", exc)
+        warn_of_no_ledger("the plan has no ledger position, so all that other sources wrote counts as later", exc)
         return None, None
-
-
-def _warn_of_no_ledger(what: str, exc: ApplyLedgerError) -> None:
-    people.print(f"warning: the ledger cannot be reached, {what} ({exc.found})", style="yellow", soft_wrap=True)
 
 
 async def _baseline(ledger: Ledger, binding_id: int, source: str) -> dict[str, int] | None:
@@ -216,7 +216,7 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
         from ledger.plan.review import render_review
 
         saved = _saved(planned.run_dir)
-        told = run_async(_what_the_ledger_says(settings, saved))
+        told = run_async(what_the_ledger_says(settings, saved))
         render_review(saved, data_console(), listed=False, ledger=told)
     else:
         record = {
@@ -236,72 +236,3 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
     next_command(f"apply-ledger show {run} --detail")
     if planned.manifest.operations_count:
         next_command(f"apply-ledger apply {run} --expected-checksum {planned.manifest.plan_checksum}")
-
-
-async def _what_the_ledger_says(settings: Settings, saved: SavedPlan) -> LedgerWords:
-    """What the ledger knows beside a plan; nothing without a ledger."""
-    from ledger.plan.review import LedgerWords
-    from ledger.store.errors import LedgerUnavailableError
-
-    binding: DestinationBinding | None = saved.manifest.destination_binding
-    if binding is None or not ledger_exists(settings):
-        return LedgerWords()
-    try:
-        return await _words_of_the_ledger(settings, saved, binding)
-    except LedgerUnavailableError as exc:
-        _warn_of_no_ledger("who else wrote these objects, and whether this plan is stale, is not known", exc)
-        return LedgerWords()
-
-
-async def _words_of_the_ledger(settings: Settings, saved: SavedPlan, binding: DestinationBinding) -> LedgerWords:
-    from consumers.overlaps import find_overlaps
-    from ledger.plan.review import LedgerWords
-
-    async with open_ledger(settings) as ledger:
-        row = await ledger.binding(settings.recorded_as(binding))
-        if row is None:
-            return LedgerWords(last_writers={})
-        writers = await ledger.last_writers(row.id, None)
-        position = _position_of(saved)
-        source = saved.manifest.source
-        found = (
-            await find_overlaps(ledger, row.id, source=source, after_position=position, operations=saved.operations)
-            if position is not None and source is not None
-            else []
-        )
-        return LedgerWords(
-            last_writers={key: write.source for key, write in writers.items()},
-            overlaps=[item.overlap for item in found],
-            stale=await _stale_findings(ledger, row.id, saved, position),
-        )
-
-
-def _position_of(saved: SavedPlan) -> int | None:
-    """Where the ledger stood; a plan made elsewhere has no run.json of ours: then nothing is claimed about overlaps."""
-    from producers.errors import RunDirectoryError
-    from producers.run_directory import read_run_record
-
-    try:
-        return read_run_record(saved.run_dir).ledger_position
-    except RunDirectoryError:
-        return None
-
-
-async def _stale_findings(ledger: Ledger, binding_id: int, saved: SavedPlan, position: int | None) -> list[Finding]:
-    """What the gate would say of a stale plan; a run that was applied to its end is no plan to apply any more."""
-    from consumers.staleness import stale_plan
-
-    manifest = saved.manifest
-    if manifest.source is None:
-        return []
-    stale = await stale_plan(
-        ledger,
-        binding_id,
-        source=manifest.source,
-        run_id=manifest.run_id,
-        ledger_position=position,
-        created_at=manifest.created_at,
-    )
-    if stale is None or (await ledger.run_state(binding_id, manifest.run_id)).terminal == "run.applied":
-        return []
-    return list(stale.findings)

@@ -90,13 +90,28 @@ def require_ledger(settings: Settings) -> None:
     Raises:
         LedgerMissingError: nothing was ever recorded here.
     """
-    if not ledger_exists(settings):
-        raise LedgerMissingError(
-            checked=f"the embedded ledger in {embedded(settings).status().folder}",
-            expected="a ledger in which something was recorded",
-            found="none",
-            next_action="check APPLY_LEDGER_DATA_DIR or APPLY_LEDGER_DSN; planning and applying make a new one",
-        )
+    if ledger_exists(settings):
+        return
+    folder = embedded(settings).status().folder
+    closed = occupied(folder)
+    raise LedgerMissingError(
+        checked=f"the embedded ledger in {folder}",
+        expected="a ledger in which something was recorded",
+        found="a folder that holds none, or that this user may not read" if closed else "none",
+        next_action="run this as the user whose ledger it is, or check APPLY_LEDGER_DATA_DIR or APPLY_LEDGER_DSN"
+        if closed
+        else "check APPLY_LEDGER_DATA_DIR or APPLY_LEDGER_DSN; planning and applying make a new one",
+    )
+
+
+def occupied(folder: Path) -> bool:
+    """Whether something stands at the place of the embedded ledger, be it that this user may not look at it."""
+    try:
+        return any(folder.iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 @asynccontextmanager
