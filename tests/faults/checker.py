@@ -155,13 +155,18 @@ def strays(facts: Facts) -> list[Request]:
 
 
 def starved(facts: Facts) -> list[Request]:
-    """Late requests of writers that nobody froze, longer on their way than a request may last: a starved machine."""
-    frozen = {freeze.writer for freeze in facts.freezes}
+    """Late requests that were longer on their way than one may last, though nobody froze their writer meanwhile."""
     return [
         request
         for request in _late(facts)
-        if request.received_at - request.guarded_at > facts.request_limit and request.writer not in frozen
+        if request.received_at - request.guarded_at > facts.request_limit
+        and not any(_froze_on_its_way(freeze, request) for freeze in facts.freezes)
     ]
+
+
+def _froze_on_its_way(freeze: Freeze, request: Request) -> bool:
+    meanwhile = freeze.since - _CLOCK <= request.received_at and freeze.until + _CLOCK >= request.guarded_at
+    return freeze.writer == request.writer and meanwhile
 
 
 def _late(facts: Facts) -> list[Request]:

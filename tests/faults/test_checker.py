@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.checker import chain_hash, strays, violations
+from tests.faults.checker import chain_hash, starved, strays, violations
 from tests.faults.facts import Facts, Freeze, Node, request_of
 from tests.support.checked_world import MAKER, RUN, TYPE, World, sound_world
 
@@ -243,6 +243,19 @@ def test_g02_the_one_request_of_a_writer_frozen_behind_its_check_is_excused_and_
     assert strays(world.facts()) == [late]
     assert violations(world.facts()) == []
     world.requests.insert(2, replace(late, received_at=8.03, decided_at=8.04, guarded_at=4.19))
+    assert "G2" in {violation.guarantee for violation in violations(world.facts())}
+
+
+def test_g02_a_request_that_a_starved_machine_held_up_is_told_apart() -> None:
+    """Its writer was frozen too, but at another time."""
+    world = sound_world()
+    world.freezes.append(Freeze("first", 2.1, 2.9))
+    late = replace(world.requests[1], received_at=8.01, decided_at=8.02, guarded_at=4.19)
+    world.requests[1] = late
+    assert starved(world.facts()) == [late]
+    assert violations(world.facts()) == []
+    world.requests[1] = replace(late, guarded_at=7.9)
+    assert starved(world.facts()) == []
     assert "G2" in {violation.guarantee for violation in violations(world.facts())}
 
 

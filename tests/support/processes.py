@@ -101,8 +101,8 @@ class RealProcess:
     def _state(self) -> str:
         try:
             status = Path(f"/proc/{self._pid}/stat").read_text(encoding="ascii", errors="replace")
-        except FileNotFoundError:
-            return ""
+        except (FileNotFoundError, ProcessLookupError):
+            return ""  # it ended before the file was opened, or before it was read
         return status.rpartition(")")[2].split()[0]
 
     def _last_word(self) -> str:

@@ -186,7 +186,7 @@ def _on_database(rng: random.Random, lasts: float, *, by_relay: bool) -> tuple[T
 
 
 def _faults(rng: random.Random, operations: int, times: dict[str, float]) -> tuple[FaultRule, ...]:
-    rules = [_fault(rng, operations, times) for _ in range(rng.choice((0, 0, 1, 2, 3)))]
+    rules = [_fault(rng, operations, times) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     everything = FaultRule(
         delay_before_write=rng.uniform(0, 0.006), delay_before_answer=rng.uniform(0.002, 0.012), count=None
     )
@@ -194,14 +194,14 @@ def _faults(rng: random.Random, operations: int, times: dict[str, float]) -> tup
 
 
 def _fault(rng: random.Random, operations: int, times: dict[str, float]) -> FaultRule:
-    nth = rng.randint(1, operations)
+    nth = rng.randint(1, max(2, operations // 2))
     how = rng.random()
-    if how < 0.15:
+    if how < 0.1:
         return FaultRule(answer=FaultAnswer.SHED_429, nth=nth, count=rng.choice((1, 1, 3)))
-    if how < 0.3:
+    if how < 0.25:
         answer = rng.choice((FaultAnswer.DROP, FaultAnswer.TEXT_500, FaultAnswer.TRUNCATED))
         return FaultRule(answer=answer, operation="query", nth=nth, count=rng.choice((1, 1, 4)))
-    if how < 0.5:
+    if how < 0.4:
         late = times["request_timeout"] * rng.uniform(1.05, 2.0)
         return FaultRule(delay_before_answer=late, nth=nth)
     if how < 0.7:
