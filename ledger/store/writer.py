@@ -11,6 +11,7 @@ statement without an answer in time costs the connection.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -31,6 +32,8 @@ __all__ = ["Appended", "InFlight", "Lease", "OrderState", "WriterStore"]
 
 T = TypeVar("T")
 _CLAIM_ATTEMPTS = 5
+_RELEASE_ASKED_FOR = 5.0
+"""Seconds. Somebody waits for the end of a process that gives its lease back."""
 
 
 class WriterStore:
@@ -137,10 +140,13 @@ class WriterStore:
     async def release(self, lease: Lease) -> None:
         """Give the lease back at once. Appends under its epoch are refused from then on.
 
+        A courtesy to the next one: a server that does not answer is not asked again for long, the lease runs out.
+
         Raises:
             FencedWriterError: it is no longer this process's.
         """
-        await self._value("release", lease.binding_id, lease.owner, lease.epoch)
+        arguments = (lease.binding_id, lease.owner, lease.epoch)
+        await _to_its_end(self._ask("release", "fetchval", arguments, at_most=_RELEASE_ASKED_FOR))
 
     async def append(
         self,
@@ -248,10 +254,11 @@ class WriterStore:
     async def _value(self, name: str, *arguments: Any) -> Any:
         return await _to_its_end(self._ask(name, "fetchval", arguments))
 
-    async def _ask(self, name: str, method: str, arguments: Sequence[Any]) -> Any:
+    async def _ask(self, name: str, method: str, arguments: Sequence[Any], *, at_most: float = math.inf) -> Any:
+        seconds = min(self._ask_again_for, at_most)
         with store_errors(f"the ledger's answer to {name.replace('_', ' ')!r}"):
             async with self._lock:
-                return await ask_again(self._ask_again_for, self._once, method, query(name), arguments)
+                return await ask_again(seconds, self._once, method, query(name), arguments)
 
     async def _once(self, method: str, text: str, arguments: Sequence[Any]) -> Any:
         """Ask once, within a task that nobody cancels; without an answer in time the connection is ended."""

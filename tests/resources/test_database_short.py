@@ -12,13 +12,16 @@ from structlog.testing import capture_logs
 from consumers.infrahub.sandbox import FaultRule, RunningSandbox
 from ledger.audit import verify_binding
 from ledger.exit_codes import ExitCode
+from ledger.store import writer as store_writer
+from ledger.store.connect import Limits
 from ledger.store.errors import LedgerUnavailableError
 from ledger.store.ledger import Ledger
+from ledger.store.writer import WriterStore
 from tests.support.database_trouble import refusing
 from tests.support.inventory_operations import manufacturer
 from tests.support.real_writer import RealWriter
 from tests.support.small_database import SmallDatabase, small_database
-from tests.support.store import connection_to
+from tests.support.store import claim, connection_to
 from tests.support.waiting import until, until_true
 
 pytestmark = pytest.mark.integration
@@ -146,3 +149,18 @@ async def test_g04_a_paused_database_is_waited_for_and_nothing_is_written_unreco
     stop.set()
     await serving
     await _everything_once(small, 4)
+
+
+@pytest.mark.rules("G4")
+async def test_giving_the_lease_back_to_a_silent_database_does_not_hold_up_an_end(
+    small: RealWriter, database: SmallDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease runs out by itself; whoever waits for the end of the process must not wait as for an outcome."""
+    monkeypatch.setattr(store_writer, "_RELEASE_ASKED_FOR", 0.1)
+    limits = Limits(connect=0.3, statement=0.2, grace=0.1)
+    async with await WriterStore.open(database.writer, limits=limits, ask_again_for=300.0) as store:
+        lease = await claim(store, await small.binding_id())
+        with database.paused():
+            async with asyncio.timeout(30):
+                with pytest.raises(LedgerUnavailableError):
+                    await store.release(lease)
