@@ -125,7 +125,10 @@ async def make_plan(
             )
             return await run.make(source)
         except ApplyLedgerError as exc:
-            run.record_failure(exc)
+            try:
+                run.record_failure(exc)
+            except ApplyLedgerError as lost:  # a full disk, say: what failed first is what is told
+                _log.warning("the failure of a plan could not be written beside it", error=str(lost))
             raise
 
 
