@@ -275,10 +275,12 @@ def show_result(result: RunResult, run: str, *, table: bool) -> None:
         return
     if result.state == "applied" and result.was_over:
         people.print(f"it was applied before, at {result.document['ended_at']}; nothing was sent again")
-    if result.state in ("failed", "interrupted", "stopped"):
+    if result.state in ("interrupted", "stopped"):
         next_command(f"apply-ledger resume {run} --reason TEXT")
-    elif result.state == "refused":
-        next_command("apply-ledger plan …   (a fresh plan), then review and apply that one")
+    elif result.state in ("failed", "refused"):
+        # which of the two is right, the reason above says: only a person can tell what was mended
+        next_command(f"apply-ledger resume {run} --reason TEXT   (where what is named was mended outside the plan)")
+        next_command("apply-ledger plan …   (a fresh plan, where it lies in the plan; then review and apply that one)")
     else:
         next_command(f"apply-ledger replay --run {result.document['run_id']}")
 

@@ -143,3 +143,18 @@ async def test_who_holds_the_lease_is_told_once_and_not_with_every_look(
     await _wait(monkeypatch, _Writer(held), [_Order("run-1")])
     (told,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("waiting")]
     assert "there, since 2026-11-29T18:00:00" in told
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    ("state", "resumable", "plannable"),
+    [("failed", True, True), ("refused", True, True), ("stopped", True, False), ("applied", False, False)],
+)
+def test_g11_what_comes_next_leaves_open_what_only_a_person_can_tell(
+    capsys: pytest.CaptureFixture[str], state: str, resumable: bool, plannable: bool
+) -> None:
+    result = applying.RunResult(document={"state": state, "run_id": "r"}, findings=[])
+    applying.show_result(result, "tags/r", table=False)
+    told = capsys.readouterr().err
+    assert ("apply-ledger resume tags/r --reason" in told) == resumable
+    assert ("apply-ledger plan" in told) == plannable
