@@ -8,6 +8,7 @@ from typing import Any
 from ledger.plan.canonical import canonical_value
 from ledger.plan.coverage import CoverageLine, Difference, MappingEntry, Providers
 from ledger.plan.model import DECODED, PlannedOperation
+from ledger.plan.unchanged_line import Selection, UnchangedLine
 from producers.destination_side import DestinationSide
 from producers.drafts import Draft, observed_values, wanted_value
 from producers.mapping import EntryPlan, MappingPlan
@@ -30,6 +31,7 @@ class CoverageLines:
         self._providers = providers
         self._kind_tiers = kind_tiers
         self._selected: dict[int, dict[str, Any]] = {}
+        self._unchanged: dict[int, Selection] = {}
 
     def changed(self, draft: Draft, operation: PlannedOperation) -> CoverageLine:
         """A create, or an update with observed and desired value of each differing field (H7, H8, H16)."""
@@ -52,16 +54,14 @@ class CoverageLines:
             **self._selected_by(draft.record.entry),
         )
 
-    def unchanged(self, record: SourceRecord, observed: ObservedRecord) -> CoverageLine:
+    def unchanged(self, record: SourceRecord, observed: ObservedRecord) -> UnchangedLine:
         """A resource that is as wanted (H6, H11)."""
-        return _line(
-            kind=record.kind,
-            identity=record.identity or {},
-            action="none",
-            tier=self._kind_tiers[record.kind],
-            destination_id=observed.id,
-            **self._selected_by(record.entry),
-        )
+        selection = self._unchanged.get(record.entry.index)
+        if selection is None:
+            selection = self._unchanged[record.entry.index] = Selection(
+                kind=record.kind, tier=self._kind_tiers[record.kind], **self._selected_by(record.entry)
+            )
+        return UnchangedLine(selection, record.identity or {}, record.identity_text, observed.id)
 
     def left_out(self, record: SourceRecord, *, unique: bool) -> CoverageLine:
         """A row for which nothing is planned, with the reason (H10, H19)."""

@@ -23,6 +23,8 @@ class PeerIndex:
         self._by_local_id: dict[tuple[str, str], list[SourceRecord]] = {}
         self._by_identity: dict[tuple[str, str], list[SourceRecord]] = {}
         self._by_unique_id: dict[tuple[str, str], list[SourceRecord]] = {}
+        self._without_unique_id: list[SourceRecord] = []
+        self._meant: dict[str, tuple[str, ...]] = {}
         self._observed_by_unique_id: dict[str, dict[str, list[ObservedRecord]]] = {}
         for record in records:
             if record.local_id is not None:
@@ -32,9 +34,7 @@ class PeerIndex:
         """Make a record findable by its identity, once it has one."""
         if record.identity is not None:
             self._by_identity.setdefault((record.kind, record.identity_text), []).append(record)
-            self._by_unique_id.setdefault((record.kind, self.unique_id(record.kind, record.identity)), []).append(
-                record
-            )
+            self._without_unique_id.append(record)
 
     def same_identity(self, kind: str, text: str) -> list[SourceRecord]:
         """The records of a kind with that identity."""
@@ -46,6 +46,18 @@ class PeerIndex:
         It serves look-ups of texts that a file or row holds: several hits are refused, and it is never split (FF09).
         """
         return "__".join(self._part_text(identity[name]) for name in self.mapping.identity_fields(kind))
+
+    def _with_unique_id(self, kind: str, text: str) -> Sequence[SourceRecord]:
+        """The records of that unique id, as far as they have an identity by now.
+
+        The texts are made when one is asked for: many sources refer by keys of rows alone.
+        """
+        for record in self._without_unique_id:
+            if record.identity is not None:
+                unique = self.unique_id(record.kind, record.identity)
+                self._by_unique_id.setdefault((record.kind, unique), []).append(record)
+        self._without_unique_id.clear()
+        return self._by_unique_id.get((kind, text), ())
 
     def _part_text(self, value: Any) -> str:
         if isinstance(value, dict) and set(value) == {"identity", "peer_kind"}:
@@ -59,7 +71,7 @@ class PeerIndex:
     def source_hit(self, record: SourceRecord, field: FieldPlan, token: PeerToken) -> Peer | None:
         """A source object, or for a constant a destination object, that a unique id names, as far as known by now."""
         for kind in self.candidates(record.kind, field):
-            for hit in self._by_unique_id.get((kind, token.text), ()):
+            for hit in self._with_unique_id(kind, token.text):
                 if hit.identity is not None:
                     return Peer(kind, hit.identity, hit.identity_text)
         if field.is_constant_peer:
@@ -112,7 +124,7 @@ class PeerIndex:
     def _by_text(self, kind: str, text: str) -> list[list[SourceRecord]]:
         """Records whose joined unique id is ``text``, one group for each identity: joined texts can clash (FF09)."""
         groups: dict[str, list[SourceRecord]] = {}
-        for record in self._by_unique_id.get((kind, text), ()):
+        for record in self._with_unique_id(kind, text):
             groups.setdefault(record.identity_text, []).append(record)
         return list(groups.values())
 
@@ -135,7 +147,9 @@ class PeerIndex:
     def _row(self, record: SourceRecord, field: FieldPlan, token: PeerToken) -> SourceRecord:
         """The one row that a source key means, among the kinds that this entry's reference may be."""
         reference = field.reference or ""
-        kinds = self.mapping.schema.concrete_kinds(reference) or (reference,)
+        kinds = self._meant.get(reference)
+        if kinds is None:
+            kinds = self._meant[reference] = self.mapping.schema.concrete_kinds(reference) or (reference,)
         hits = [hit for kind in kinds for hit in self._by_local_id.get((kind, token.text), ())]
         if len(hits) != 1:
             raise unresolved(record, field, self.candidates(record.kind, field), token, [hit.label for hit in hits])

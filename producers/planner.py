@@ -11,6 +11,7 @@ from diffsync.enum import DiffSyncFlags
 from ledger.errors import Finding
 from ledger.plan.coverage import CoverageLine, Providers
 from ledger.plan.model import PlannedOperation
+from ledger.plan.unchanged_line import UnchangedLine
 from producers.coverage_lines import CoverageLines
 from producers.destination_side import DestinationSide
 from producers.diffsync_plan import Compared, Side, compare, compared_text
@@ -36,7 +37,7 @@ class ComputedPlan:
     """What a plan says, before it is written. ``findings`` are the faults of what was left out."""
 
     operations: list[PlannedOperation] = field(default_factory=list)
-    coverage: list[CoverageLine] = field(default_factory=list)
+    coverage: list[CoverageLine | UnchangedLine] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     delete_operations_computed: bool = True

@@ -18,7 +18,7 @@ import structlog
 from ledger.destination import DestinationReader
 from ledger.errors import ApplyLedgerError, Finding
 from ledger.plan.canonical import canonical_json_bytes
-from ledger.plan.coverage import Providers, counts, coverage_bytes
+from ledger.plan.coverage import CoverageLine, Providers, counts, coverage_bytes
 from ledger.plan.files import write_durably
 from ledger.plan.model import PlanManifest
 from ledger.plan.writer import write_plan_artifact
@@ -244,7 +244,7 @@ class _Run:
     @staticmethod
     def _log_skips(computed: ComputedPlan) -> None:
         for line in computed.coverage:
-            if line.action == "skip":
+            if isinstance(line, CoverageLine) and line.action == "skip":
                 _log.warning("left out of the plan", kind=line.kind, identity=line.identity, reason=line.reason)
 
 

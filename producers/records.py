@@ -58,6 +58,11 @@ class SourceRecord:
     faults: list[ApplyLedgerError] = field(default_factory=list)
     faulted: set[str] = field(default_factory=set)
     left_out: str = ""
+    kind: str = field(init=False)
+    """The destination kind: the entry's, kept here because it is asked for more often than anything else."""
+
+    def __post_init__(self) -> None:
+        self.kind = self.entry.kind
 
     @property
     def is_comparable(self) -> bool:
@@ -73,11 +78,6 @@ class SourceRecord:
     def reason(self) -> str:
         """Why the record is left out (H19)."""
         return "; ".join(str(finding) for fault in self.faults for finding in fault.findings) or self.left_out
-
-    @property
-    def kind(self) -> str:
-        """The destination kind."""
-        return self.entry.kind
 
     @property
     def label(self) -> str:

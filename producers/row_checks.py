@@ -13,7 +13,7 @@ from ledger.plan.errors import DestinationIdentityCollisionError, SchemaMismatch
 from ledger.plan.gate import operation_faults
 from ledger.schema import DestinationSchema
 from producers.destination_side import DestinationSide
-from producers.drafts import Draft, observed_values
+from producers.drafts import Draft
 from producers.errors import AmbiguousDestinationObjectError, PeerLeftOutError
 from producers.mapping import MappingPlan
 from producers.peer_index import peer_left_out
@@ -128,19 +128,22 @@ def check_collisions(
     """
     index = CollisionIndex(mapping.schema)
     creates: dict[bytes, list[SourceRecord]] = {}
-    seen: set[tuple[str, str]] = set()
     for draft in drafts:
         if draft.observed is None:
             index.add_operation(draft.operation)
             creates.setdefault(identity_bytes(draft.record.kind, draft.operation.identity), []).append(draft.record)
-        else:
+    reached = [kind for kind in destination.by_id if index.reaches(kind)]
+    seen: set[tuple[str, str]] = set()
+    for draft in drafts:
+        if draft.observed is not None and draft.observed.kind in reached:
             seen.add((draft.observed.kind, draft.observed.id))
             _add_observed(index, draft.observed, destination, draft)
     for _, observed in unchanged:
-        seen.add((observed.kind, observed.id))
-        _add_observed(index, observed, destination, None, unchanged=True)
-    for records in destination.by_id.values():
-        for observed in records.values():
+        if observed.kind in reached:
+            seen.add((observed.kind, observed.id))
+            _add_observed(index, observed, destination, None, unchanged=True)
+    for kind in reached:
+        for observed in destination.records(kind):
             if (observed.kind, observed.id) not in seen:
                 _add_observed(index, observed, destination, None)
     for collision in index.collisions():
@@ -165,10 +168,10 @@ def _add_observed(
     else:
         identity = observed.identity
     attributes = dict(observed.values)
-    peers = {
-        name: pair if pair is None or "identity" in pair else None
-        for name, pair in observed_values(observed, tuple(observed.one), destination).items()
-    }
+    peers: dict[str, Mapping[str, object] | None] = {}
+    for name, pointer in observed.one.items():
+        peer = None if pointer is None else destination.peer(pointer)
+        peers[name] = None if peer is None else peer.pair()
     if draft is not None:
         attributes |= draft.operation.payload or {}
         for reference in draft.operation.relationships or ():

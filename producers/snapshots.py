@@ -17,7 +17,7 @@ from ledger.plan.attribute_values import value_faults
 from ledger.plan.errors import SchemaMismatchError, SnapshotValueError
 from ledger.plan.layout import DESTINATION_SIDE, SOURCE_SIDE
 from ledger.plan.model import SourceSnapshotRecord
-from ledger.plan.snapshot import ColumnType, SnapshotWriter
+from ledger.plan.snapshot import ColumnType, EncodedCell, SnapshotWriter
 from ledger.schema import Attribute
 from producers.mapping import MappingPlan
 from producers.records import ObservedRecord, SourceRecord
@@ -31,6 +31,8 @@ _COLUMN_TYPES: Mapping[str, ColumnType] = {
 }
 """Column type by attribute kind; every other kind (lists, JSON, unknown ones) is canonical JSON text."""
 
+_INT64 = range(-(2**63), 2**63)
+_REMEMBERED_REFERENCES = 10_000
 _PYTHON = {ColumnType.INTEGER: int, ColumnType.BOOLEAN: bool, ColumnType.TEXT: str}
 
 
@@ -43,9 +45,13 @@ class SnapshotSet:
         self._extracted_at = extracted_at
         self._stack = ExitStack()
         self._source: dict[str, SnapshotWriter] = {}
+        self._types: dict[str, dict[str, type | None]] = {}
+        self._reference_cells: dict[tuple[PeerToken, ...], EncodedCell] = {}
         self._destination: dict[str, SnapshotWriter] = {}
         for kind in sorted(mapping.kinds):
             self._source[kind] = self._open(SOURCE_SIDE, kind, mapping.kinds[kind].fields)
+            attributes = mapping.schema.kinds[kind].attributes
+            self._types[kind] = {name: _PYTHON.get(_column_type(attributes[name])) for name in attributes}
 
     def __enter__(self) -> Self:
         return self
@@ -70,13 +76,16 @@ class SnapshotSet:
     def add_source_record(self, record: SourceRecord) -> None:
         """Write a source record; a value that its attribute cannot hold becomes a fault of the record instead."""
         attributes = self._mapping.schema.kinds[record.kind].attributes
-        misfits = [name for name, value in record.values.items() if not _fits(attributes.get(name), value)]
+        types = self._types[record.kind]
+        misfits = [name for name, value in record.values.items() if value is not None and not _fits(types[name], value)]
         for name in misfits:
             record.faults.append(_misfit(record, attributes[name], record.values[name]))
             record.faulted.add(name)
         if misfits:
             return
-        row = {**record.values, **{name: _reference_cell(tokens) for name, tokens in record.tokens.items()}}
+        row: dict[str, Any] = dict(record.values)
+        for name, tokens in record.tokens.items():
+            row[name] = self._reference_cell(tokens, record.kind, name)
         source_id = record.local_id if record.local_id is not None else str(record.row)
         self._source[record.kind].write(source_id, row)
 
@@ -87,9 +96,22 @@ class SnapshotSet:
             selection = self._mapping.selection(record.kind)
             fields = (*selection.attributes, *selection.one, *selection.many)
             writer = self._destination[record.kind] = self._open(DESTINATION_SIDE, record.kind, fields)
-        one = {name: None if item is None else item.id for name, item in record.one.items()}
-        many = {name: [item.id for item in items] for name, items in record.many.items()}
-        writer.write(record.id, {**record.values, **one, **many})
+        row: dict[str, Any] = dict(record.values)
+        for name, pointer in record.one.items():
+            row[name] = None if pointer is None else pointer.id
+        for name, items in record.many.items():
+            row[name] = [item.id for item in items]
+        writer.write(record.id, row)
+
+    def _reference_cell(self, tokens: tuple[PeerToken, ...], kind: str, name: str) -> EncodedCell:
+        """Many rows refer to the same peers, one after the other mostly."""
+        cell = self._reference_cells.get(tokens)
+        if cell is None:
+            if len(self._reference_cells) >= _REMEMBERED_REFERENCES:
+                self._reference_cells.clear()
+            value = [{"id" if isinstance(token, LocalId) else "unique_id": token.text} for token in tokens]
+            cell = self._reference_cells[tokens] = EncodedCell.of(value, kind=kind, field=name)
+        return cell
 
     def close(self) -> list[SourceSnapshotRecord]:
         """Finish all files; the records of the source side, by path (A61)."""
@@ -102,13 +124,8 @@ def _column_type(attribute: Attribute | None) -> ColumnType:
     return ColumnType.JSON if attribute is None else _COLUMN_TYPES.get(attribute.kind, ColumnType.JSON)
 
 
-def _fits(attribute: Attribute | None, value: Any) -> bool:
-    expected = _PYTHON.get(_column_type(attribute))
-    return value is None or expected is None or (type(value) is expected and _fits_int64(value))
-
-
-def _fits_int64(value: Any) -> bool:
-    return not isinstance(value, int) or -(2**63) <= value < 2**63
+def _fits(expected: type | None, value: Any) -> bool:
+    return expected is None or (type(value) is expected and (expected is not int or value in _INT64))
 
 
 def _misfit(record: SourceRecord, attribute: Attribute, value: Any) -> SchemaMismatchError | SnapshotValueError:
@@ -122,7 +139,3 @@ def _misfit(record: SourceRecord, attribute: Attribute, value: Any) -> SchemaMis
         found=found,
         next_action="correct the mapping entry or the source and make a new plan",
     )
-
-
-def _reference_cell(tokens: tuple[PeerToken, ...]) -> list[dict[str, str]]:
-    return [{"id" if isinstance(token, LocalId) else "unique_id": token.text} for token in tokens]

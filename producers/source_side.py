@@ -187,6 +187,8 @@ def value_or_absent(row: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     Raises:
         RowShapeError: the path goes on below a value that is no object.
     """
+    if len(path) == 1 and type(row) is dict:
+        return row.get(path[0], ABSENT)
     current: Any = row
     for position, step in enumerate(path):
         if isinstance(current, Mapping):

@@ -52,7 +52,13 @@ def _made_once() -> Callable[[Any], str]:
 
 
 _encode = _made_once()
+_quoted = json.encoder.encode_basestring  # what the encoder calls for a text that keeps what is not ASCII
 _WORDS = {None: "null", True: "true", False: "false"}
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text certainly is canonical, and one that every store can hold."""
+    return text.isascii() and "\x00" not in text
 
 
 def canonical_value(value: Any, *, kind: str, field: str) -> Any:
@@ -149,11 +155,13 @@ def _refused(kind: str, field: str, value: Any, expected: str) -> Unserializable
 
 def canonical_json_text(value: Any) -> str:
     """Encode a value that is already canonical; the text of :func:`canonical_json_bytes`."""
+    if isinstance(value, str):
+        return _quoted(value)
     if value is None or value is True or value is False:
         return _WORDS[value]
     if type(value) is int:
         return str(value)
-    return _ENCODER.encode(value) if isinstance(value, str) else _encode(value)
+    return _encode(value)
 
 
 def canonical_json_bytes(value: Any) -> bytes:

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ledger.plan.canonical import canonical_json_bytes, identity_bytes
+from ledger.plan.canonical import canonical_json_bytes, canonical_json_text, identity_bytes
 from ledger.plan.describe import SecretFields, is_reference, object_text
 from ledger.plan.errors import DestinationIdentityCollisionError
 from ledger.plan.model import PlannedOperation
@@ -85,6 +85,9 @@ class CollisionIndex:
         self._rules: dict[tuple[str, frozenset[str]], _Rule] = {}
         self._alike: dict[tuple[str, str], list[_Entry]] = defaultdict(list)
         self._peers: dict[bytes, bytes] = {}
+        self._created: set[str] = set()
+        self._reached: set[_Rule] = set()
+        self._folded_peers: dict[int, tuple[Mapping[str, Any], str]] = {}
 
     def add(
         self,
@@ -109,11 +112,23 @@ class CollisionIndex:
         known = self._schema.node(kind)
         if known is None:
             return
+        if origin == "create" and kind not in self._created:
+            self._created.add(kind)
+            self._reached.update(self._rules_of(known))
         entry = _Entry(kind, identity, origin)
         for rule, key in self._keys(known, attributes, peers, origin):
             rule.objects.setdefault(key, []).append(entry)
-        for text in {_folded(identity), _read_as(known, attributes, peers)} - {""}:
+        for text in {self._folded(identity), self._read_as(known, attributes, peers)} - {""}:
             self._alike[kind, text].append(entry)
+
+    def reaches(self, kind: str) -> bool:
+        """Whether an object of this kind could collide with a create that was added, or read like it.
+
+        Objects are compared with objects of their own kind, and by the rules that their kind shares with others. Where
+        no create has any of them, an object can be left out: it changes neither refusals nor warnings.
+        """
+        known = self._schema.node(kind)
+        return known is not None and (kind in self._created or not self._reached.isdisjoint(self._rules_of(known)))
 
     def add_operation(self, operation: PlannedOperation) -> None:
         """Add what an operation leaves behind, as far as it says.
@@ -229,6 +244,36 @@ class CollisionIndex:
             part = self._peers[given] = canonical_json_bytes([peer["peer_kind"], identity])
         return part
 
+    def _read_as(self, kind: Kind, attributes: Mapping[str, Any], peers: Mapping[str, Mapping[str, Any] | None]) -> str:
+        """The human-friendly id as text, where it crosses a relationship: what look-ups by it would ask for."""
+        if not any(path.relationship for path in kind.human_friendly_id):
+            return ""
+        parts = []
+        for path in kind.human_friendly_id:
+            peer = peers.get(path.relationship) if path.relationship else None
+            values = attributes if path.relationship is None else (peer or {}).get("identity", {})
+            if path.attribute is None or path.attribute not in values:
+                return ""
+            parts.append(self._folded_value(values[path.attribute]))
+        return "\x00".join(parts)
+
+    def _folded(self, identity: Mapping[str, Any]) -> str:
+        return "\x00".join([f"{name}={self._folded_value(identity[name])}" for name in sorted(identity)])
+
+    def _folded_value(self, value: Any) -> str:
+        if isinstance(value, str):
+            return _folded_text(value)
+        return self._folded_peer(value["identity"]) if is_reference(value) else canonical_json_text(value)
+
+    def _folded_peer(self, identity: Mapping[str, Any]) -> str:
+        """Peers are shared by the objects that refer to them; each is kept, so that its number stays its own."""
+        known = self._folded_peers.get(id(identity))
+        if known is None:
+            if len(self._folded_peers) >= _REMEMBERED_PEERS:
+                self._folded_peers.clear()
+            known = self._folded_peers[id(identity)] = identity, f"({self._folded(identity)})"
+        return known[1]
+
     def _refusal(
         self, entries: Sequence[_Entry], rules: Sequence[_Rule], *, null: bool
     ) -> DestinationIdentityCollisionError:
@@ -294,29 +339,7 @@ def _attribute_part(
     return canonical_json_bytes(normal_form(attribute, value, kind=kind.kind))
 
 
-def _read_as(kind: Kind, attributes: Mapping[str, Any], peers: Mapping[str, Mapping[str, Any] | None]) -> str:
-    """The human-friendly id as text, where it crosses a relationship: what look-ups by it would ask for."""
-    if not any(path.relationship for path in kind.human_friendly_id):
-        return ""
-    parts = []
-    for path in kind.human_friendly_id:
-        peer = peers.get(path.relationship) if path.relationship else None
-        values = attributes if path.relationship is None else (peer or {}).get("identity", {})
-        if path.attribute is None or path.attribute not in values:
-            return ""
-        parts.append(_folded_value(values[path.attribute]))
-    return "\x00".join(parts)
-
-
-def _folded(identity: Mapping[str, Any]) -> str:
-    return "\x00".join(f"{name}={_folded_value(identity[name])}" for name in sorted(identity))
-
-
-def _folded_value(value: Any) -> str:
-    if is_reference(value):
-        return f"({_folded(value['identity'])})"
-    if not isinstance(value, str):
-        return canonical_json_bytes(value).decode()
+def _folded_text(value: str) -> str:
     if value.isascii():
         return value.lower()
     seen = "".join(char for char in unicodedata.normalize("NFKC", value) if unicodedata.category(char) != "Cf")

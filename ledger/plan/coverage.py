@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Protocol, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -178,7 +178,34 @@ class CoverageLine(_Strict):
         return canonical_json_bytes(self.record()) + b"\n"
 
 
-def coverage_bytes(lines: Iterable[CoverageLine]) -> Iterator[bytes]:
+class WrittenLine(Protocol):
+    """A line as it is written: a :class:`CoverageLine`, or what writes the same bytes faster."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the resource."""
+
+    @property
+    def identity(self) -> Identity:
+        """Its canonical identity."""
+
+    @property
+    def action(self) -> CoverageAction:
+        """What is done with it."""
+
+    @property
+    def order(self) -> tuple[int, str, int]:
+        """Where the line stands (H24)."""
+
+    @property
+    def resource(self) -> bytes:
+        """What has exactly one action (H5)."""
+
+    def line(self) -> bytes:
+        """The canonical line with its newline."""
+
+
+def coverage_bytes(lines: Iterable[WrittenLine]) -> Iterator[bytes]:
     """The lines of ``plan/coverage.jsonl`` in their stored order.
 
     Raises:
@@ -189,7 +216,7 @@ def coverage_bytes(lines: Iterable[CoverageLine]) -> Iterator[bytes]:
     return (line.line() for line in ordered)
 
 
-def counts(lines: Iterable[CoverageLine]) -> dict[str, int]:
+def counts(lines: Iterable[WrittenLine]) -> dict[str, int]:
     """How often each of the five actions occurs; all five are always there, zeros included (H12, H14)."""
     found = Counter(line.action for line in lines)
     return {action: found[action] for action in COVERAGE_ACTIONS}
@@ -217,8 +244,8 @@ def _has_one_spelling(record: Mapping[str, Any]) -> bool:
     return "tier" in record and not any(record.get(name, 1) in (None, {}, []) for name in _LEFT_OUT)
 
 
-def _require_one_action(lines: Iterable[CoverageLine]) -> None:
-    seen: dict[bytes, CoverageLine] = {}
+def _require_one_action(lines: Iterable[WrittenLine]) -> None:
+    seen: dict[bytes, WrittenLine] = {}
     for line in lines:
         other = seen.setdefault(line.resource, line)
         if other is not line:

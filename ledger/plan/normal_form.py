@@ -30,7 +30,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ledger.plan.canonical import Identity, canonical_identity, canonical_value
+from ledger.plan.canonical import Identity, canonical_identity, canonical_value, is_plain
 from ledger.plan.describe import is_reference
 from ledger.schema import Attribute, DestinationSchema
 
@@ -57,9 +57,12 @@ def normal_form(attribute: Attribute, value: Any, *, kind: str) -> Any:
     Raises:
         UnserializablePayloadValueError: the value has no canonical form at all (A20).
     """
-    plain = canonical_value(value, kind=kind, field=attribute.name)
-    if plain is None and attribute.default is not None:
-        plain = canonical_value(attribute.default, kind=kind, field=attribute.name)
+    if value is None:
+        value = attribute.default
+    if value is None:
+        return None
+    # Nearly every value is a plain text; planning brings ten for each row into normal form.
+    plain = value if type(value) is str and is_plain(value) else canonical_value(value, kind=kind, field=attribute.name)
     if not isinstance(plain, str):
         return plain
     respelled = spelling(attribute, plain)

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ledger.plan.canonical import canonical_json_bytes, canonical_json_text, canonical_value
+from ledger.plan.canonical import canonical_json_bytes, canonical_json_text, canonical_value, is_plain
 from ledger.plan.errors import (
     SnapshotCorruptError,
     SnapshotReadBackError,
@@ -62,9 +62,19 @@ _PYTHON: Final[Mapping[ColumnType, type]] = {
 _INT64: Final = range(-(2**63), 2**63)
 
 
-def _is_plain(text: str) -> bool:
-    """Whether a text certainly is canonical and what Arrow can hold."""
-    return text.isascii() and "\x00" not in text
+class EncodedCell(str):
+    """Canonical JSON text for a column of type ``JSON``, encoded by the caller: one value may stand in many rows."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, value: Any, *, kind: str, field: str) -> EncodedCell:
+        """The cell of a value.
+
+        Raises:
+            UnserializablePayloadValueError: a value without a canonical form.
+        """
+        return cls(canonical_json_text(canonical_value(value, kind=kind, field=field)))
 
 
 class SnapshotWriter:
@@ -93,7 +103,8 @@ class SnapshotWriter:
         self._path = path
         self._kind = kind
         self._columns = dict(columns)
-        self._texts = {name for name, type_ in columns.items() if type_ is ColumnType.TEXT}
+        # In the order of the digest, which sorts each row again: what is sorted already is sorted fast.
+        self._cells = [(name, type_, type_ is ColumnType.TEXT) for name, type_ in sorted(columns.items())]
         self._extracted_at = extracted_at if extracted_at is not None else datetime.now(UTC)
         self._schema = _schema(columns)
         self._rows: list[dict[str, Any]] = []
@@ -127,20 +138,24 @@ class SnapshotWriter:
             SnapshotValueError: a field without a column, or a value that its column would change; names both.
             UnserializablePayloadValueError: a value without a canonical form.
         """
-        unknown = row.keys() - self._columns.keys()
-        if unknown:
-            names = ", ".join(sorted(shown(name) for name in unknown))
+        if not row.keys() <= self._columns.keys():
+            names = ", ".join(sorted(shown(name) for name in row.keys() - self._columns.keys()))
             raise _value_error(self._kind, names, "a field of the model", "a field without a column")
         stored = {
             # Most cells are empty or plain text; asking the column for each costs more than all else that is done here.
             name: value
-            if (value := row.get(name)) is None or (type(value) is str and name in self._texts and _is_plain(value))
+            if (value := row.get(name)) is None or (is_text and type(value) is str and is_plain(value))
             else self._cell(name, type_, value)
-            for name, type_ in self._columns.items()
+            for name, type_, is_text in self._cells
         }
-        stored[SOURCE_ID_COLUMN] = self._cell(SOURCE_ID_COLUMN, ColumnType.TEXT, source_id)
+        stored[SOURCE_ID_COLUMN] = (
+            source_id
+            if type(source_id) is str and is_plain(source_id)
+            else self._cell(SOURCE_ID_COLUMN, ColumnType.TEXT, source_id)
+        )
         stored[TOMBSTONE_COLUMN] = tombstone
-        self._digest.update(b"\n" if self._count else b"")
+        if self._count:
+            self._digest.update(b"\n")
         self._digest.update(canonical_json_bytes(stored))
         self._count += 1
         self._rows.append(stored)
@@ -150,6 +165,8 @@ class SnapshotWriter:
     def _cell(self, name: str, type_: ColumnType, value: Any) -> Any:
         if value is None:
             return None
+        if type(value) is EncodedCell and type_ is ColumnType.JSON:
+            return str(value)
         canonical = canonical_value(value, kind=self._kind, field=name)
         if type_ is ColumnType.JSON:
             return canonical_json_text(canonical)

@@ -102,6 +102,17 @@ def test_an_inherited_uniqueness_rule_reaches_across_the_kinds_of_its_generic() 
 
 
 @pytest.mark.rules("P61")
+def test_a_create_reaches_its_own_kind_and_all_kinds_that_share_a_rule_and_no_other() -> None:
+    reached = index(create("Tenant", {"name": "a"}, {"serial": "s1"}), rack("update", "R1", "A"))
+    assert [name for name in (*SCHEMA.kinds, "Unheard") if reached.reaches(name)] == ["Tenant", "Provider"]
+    assert not any(map(index(rack("update", "R1", "A")).reaches, SCHEMA.kinds))
+    keyless = kind("Note", attributes=[NAME])  # near misses are looked for in kinds without any rule as well
+    found = CollisionIndex(schema(keyless))
+    found.add_operation(create("Note", {"name": "a"}))
+    assert found.reaches("Note")
+
+
+@pytest.mark.rules("P61")
 def test_a_second_null_under_a_unique_optional_attribute_is_named() -> None:
     both_null = index(create("Tenant", {"name": "a"}), create("Tenant", {"name": "b"}, {"serial": None}))
     (refusal,) = both_null.collisions()

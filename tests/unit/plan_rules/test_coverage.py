@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ledger.plan.canonical import canonical_json_bytes
+from ledger.plan.canonical import canonical_identity, canonical_json_bytes, canonical_json_text
 from ledger.plan.coverage import (
     COVERAGE_ACTIONS,
     CoverageLine,
@@ -24,6 +24,7 @@ from ledger.plan.coverage import (
 from ledger.plan.coverage_account import coverage_disagreements, read_coverage
 from ledger.plan.errors import CoverageInvalidError
 from ledger.plan.model import PlannedOperation
+from ledger.plan.unchanged_line import Selection, UnchangedLine
 from tests.support.plan_rules import coverage_line as line
 from tests.support.plan_rules import create, operation, update
 
@@ -49,6 +50,47 @@ def test_a_plan_over_forty_resources_reports_forty_with_all_five_counts() -> Non
     assert len(read) == 40
     assert counts(read) == {"create": 3, "update": 1, "remove": 1, "skip": 1, "none": 34}
     assert counts([]) == dict.fromkeys(COVERAGE_ACTIONS, 0)
+
+
+UNCHANGED_FILTERS: list[list[dict[str, Any]]] = [[], [{"field": "a.b", "operation": "in", "value": ["é", 1, None]}]]
+
+
+@pytest.mark.rules("H6", "H11", "H24")
+@pytest.mark.parametrize("filters", UNCHANGED_FILTERS)
+@given(
+    name=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1),
+    kind=st.sampled_from(["BuiltinTag", 'Quoted"Kind', "Ünïcode"]),
+    tier=st.integers(0, 10**6),
+    index=st.integers(0, 999),
+)
+def test_the_short_way_of_an_unchanged_resource_writes_what_the_record_is(
+    filters: list[dict[str, Any]], name: str, kind: str, tier: int, index: int
+) -> None:
+    identity = canonical_identity({"name": name, "peer": {"identity": {"n": 1.5}, "peer_kind": name}}, kind=kind)
+    entry, providers = MappingEntry(index=index, name=name), Providers(source=name, destination="infrahub")
+    whole = CoverageLine(
+        kind=kind, identity=identity, action="none", tier=tier, destination_id=f"id {name}", entry=entry,
+        filters=filters, providers=providers,
+    )  # fmt: skip
+    selection = Selection(kind=kind, tier=tier, entry=entry, filters=filters, providers=providers)
+    short = UnchangedLine(selection, identity, canonical_json_text(identity), f"id {name}")
+    assert (short.line(), short.order, short.resource) == (whole.line(), whole.order, whole.resource)
+    assert (short.action, short.kind, short.identity) == (whole.action, whole.kind, whole.identity)
+
+
+@pytest.mark.rules("H5", "H6")
+def test_the_short_way_refuses_what_no_reader_accepts() -> None:
+    selection = Selection(
+        kind="BuiltinTag", tier=0, entry=MappingEntry(index=0, name="tags"), filters=[],
+        providers=Providers(source="a", destination="b"),
+    )  # fmt: skip
+    with pytest.raises(CoverageInvalidError):
+        UnchangedLine(selection, {}, "{}", "id")
+    with pytest.raises(CoverageInvalidError):
+        UnchangedLine(selection, {"name": "a"}, '{"name":"a"}', " ")
+    twice = UnchangedLine(selection, {"name": "a"}, '{"name":"a"}', "id")
+    with pytest.raises(CoverageInvalidError):
+        coverage_bytes([twice, UnchangedLine(selection, {"name": "a"}, '{"name":"a"}', "id")])
 
 
 @pytest.mark.rules("H14")
