@@ -73,7 +73,7 @@ async def test_a_run_whose_files_cannot_be_completed_is_recorded_all_the_same(cl
             planned["run"],
             "--expected-checksum",
             planned["plan_checksum"],
-            limits=None if disk.mounted else Limits(file_size=0),
+            limits=None if disk.mounted else Limits(file_size=256),
             stdout="/dev/null",
             stderr=None if disk.mounted else "/dev/null",
         )

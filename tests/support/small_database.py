@@ -60,6 +60,7 @@ class SmallDatabase:
     async def use_up_the_log(self) -> None:
         """Let the server need a new file of its write-ahead log, for which there is no room: it panics."""
         if not self.disk.mounted:
+            await self._refusals.aclose()
             await asyncio.to_thread(self.cluster.stop, mode="immediate")
             return
         with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
