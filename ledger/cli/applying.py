@@ -148,7 +148,7 @@ async def _write_or_watch(
                 why = f"another writer serves {binding}: {exc.facts.get('host')}, since {exc.facts.get('since')}"
             if why != said:
                 said = why
-                people.print(Text.assemble(("waiting: ", "yellow"), why), soft_wrap=True)
+                people.print(Text.assemble(("waiting: ", "yellow"), why))
         row = await ledger.binding(binding)
         if row is None or not await _goes_on(ledger, binding, run_id):
             return
@@ -244,7 +244,7 @@ def finish_artifact(root: Path, run: str, result: RunResult) -> None:
     try:
         _finish_artifact(find_run_directory(root, run), result)
     except (ApplyLedgerError, OSError) as exc:
-        people.print(Text(f"warning: the files of run {run} were not completed: {exc}", style="yellow"), soft_wrap=True)
+        people.print(Text(f"warning: the files of run {run} were not completed: {exc}", style="yellow"))
 
 
 def _finish_artifact(run_dir: Path, result: RunResult) -> None:
@@ -268,7 +268,7 @@ def show_result(result: RunResult, run: str, *, table: bool) -> None:
     if table:
         print_run(result.document)
     for finding in result.findings:
-        people.print(Text(str(finding), style="red"), soft_wrap=True)
+        people.print(Text(str(finding), style="red"))
     if result.state == "refused" and result.was_over:
         people.print("this is the verdict of its earlier commit; `resume` asks again, also under another policy")
         next_command(f"apply-ledger resume {run} --reason TEXT   (with --allow-stale where a person decides so)")

@@ -37,7 +37,7 @@ def _warn_of_a_closed_folder(settings: Settings) -> None:
     folder = None if settings.dsn is not None else embedded(settings).status().folder
     if folder is not None and occupied(folder):
         what = "holds no ledger, or none that this user may read: who else wrote these objects is not known"
-        people.print(f"warning: {folder} {what}", style="yellow", soft_wrap=True)
+        people.print(f"warning: {folder} {what}", style="yellow")
 
 
 async def _words_of_the_ledger(settings: Settings, saved: SavedPlan, binding: DestinationBinding) -> LedgerWords:
@@ -96,4 +96,4 @@ async def _stale_findings(ledger: Ledger, binding_id: int, saved: SavedPlan, pos
 
 def warn_of_no_ledger(what: str, exc: ApplyLedgerError) -> None:
     """Say what is not known because the ledger cannot be reached."""
-    people.print(f"warning: the ledger cannot be reached, {what} ({exc.found})", style="yellow", soft_wrap=True)
+    people.print(f"warning: the ledger cannot be reached, {what} ({exc.found})", style="yellow")

@@ -34,8 +34,9 @@ class OutputForm(StrEnum):
     NDJSON = "ndjson"
 
 
-people = Console(stderr=True, highlight=False, markup=False)
-"""For people: progress, hints, refusals. Rich honours NO_COLOR by itself."""
+people = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+"""For people: progress, hints, refusals. Never broken into lines, because commands, paths and checksums are copied from
+it and logs are searched line by line; a terminal breaks them itself. Rich honours NO_COLOR by itself."""
 
 
 def data_console() -> Console:
@@ -171,5 +172,4 @@ def show_refusal(error: ApplyLedgerError, *, console: Console = people) -> None:
 
 def next_command(command: str) -> None:
     """The exact command that a person would run next."""
-    # never broken into lines: it is there to be copied
-    people.print(Text.assemble(("next: ", "dim"), (command, "bold")), soft_wrap=True)
+    people.print(Text.assemble(("next: ", "dim"), (command, "bold")))

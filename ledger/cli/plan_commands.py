@@ -199,7 +199,7 @@ def _say_what_decides(loaded: LoadedConfiguration, binding: DestinationBinding) 
         named = "no usable address"
     if named != binding.url:
         note = f"note: planning for {binding.url} from the environment; the file says {named}"
-        people.print(note, style="yellow", soft_wrap=True)
+        people.print(note, style="yellow")
 
 
 def _saved(run_dir: Path) -> SavedPlan:

@@ -79,7 +79,7 @@ class _PlainLines:
         of = "" if total is None else f" of {total:,}"
         left = None if total is None else total - done
         pace = _pace(done - from_, left, now - began)
-        people.print(f"{phase}: {done:,}{of} {self._unit}{pace}", style="dim", soft_wrap=True)
+        people.print(f"{phase}: {done:,}{of} {self._unit}{pace}", style="dim")
 
 
 def _pace(done: int, left: int | None, seconds: float) -> str:

@@ -57,7 +57,7 @@ def list_runs(
     columns = COLUMNS if len(bindings) > 1 else tuple(column for column in COLUMNS if column != "destination")
     if output is OutputForm.TABLE:
         for binding in bindings:
-            people.print(binding_line(binding), soft_wrap=True)
+            people.print(binding_line(binding))
         shown = [{**row, "committed_at": (row["committed_at"] or "")[:16].replace("T", " ")} for row in shown]
     write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows), spare=SPARE)
     if not rows:

@@ -100,3 +100,10 @@ def test_g05_a_refused_attempt_says_that_an_earlier_one_of_its_run_wrote(monkeyp
         terminal = _Terminal(monkeypatch, 200)
         run_display.print_run(_summary(**other))
         assert "earlier attempts" not in terminal.data.getvalue()
+
+
+def test_words_for_people_are_never_broken_into_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    command = f"apply-ledger apply tags/{EVENT['run_id']} --expected-checksum {'0' * 64} --reason long"
+    output.people.print(f"run {EVENT['run_id']} had been committed before; nothing changed, see {command}")
+    output.next_command(command)
+    assert [line for line in capsys.readouterr().err.splitlines() if command not in line] == []
