@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from ledger.destination import DestinationReader, IncompleteExtractionError, ObservedObject, PeerPointer
+from ledger.plan.canonical import canonical_json_text
 from ledger.plan.errors import UnserializablePayloadValueError
 from ledger.plan.normal_form import normal_form
 from producers.mapping import MappingPlan
-from producers.records import ObservedRecord, Peer, identity_text
+from producers.records import ObservedRecord, Peer, identity_text, pairs_of
 from producers.snapshots import SnapshotSet
 
 
@@ -183,10 +184,11 @@ def _identified(record: ObservedRecord, side: DestinationSide, mapping: MappingP
     if not names:
         record.unidentified = "its kind has no key"
         return True
-    identity = {}
+    identity, texts = {}, {}
     for name in sorted(names):
         if name in record.values:
             identity[name] = record.values[name]
+            texts[name] = canonical_json_text(record.values[name])
             continue
         pointers = record.many[name] if name in record.many else (record.one.get(name),)
         pairs = []
@@ -198,8 +200,8 @@ def _identified(record: ObservedRecord, side: DestinationSide, mapping: MappingP
                 record.unidentified = f"it has no usable {name}"
                 return True
             pairs.append(Peer(peer.kind, peer.identity, peer.identity_text))
-        ordered = [peer.pair() for peer in sorted(pairs, key=lambda peer: (peer.kind, peer.text))]
-        identity[name] = ordered if name in record.many else ordered[0]
+        ordered = sorted(pairs, key=lambda peer: (peer.kind, peer.text)) if len(pairs) > 1 else pairs
+        identity[name], texts[name] = pairs_of(ordered, many=name in record.many)
     record.identity = identity
-    record.identity_text = identity_text(identity)
+    record.identity_text = identity_text(texts)
     return True

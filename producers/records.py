@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,11 @@ class Peer:
     def pair(self) -> dict[str, Any]:
         """The nested ``{identity, peer_kind}`` that stands in an identity."""
         return {"identity": self.identity, "peer_kind": self.kind}
+
+    @property
+    def pair_text(self) -> str:
+        """The canonical text of :meth:`pair`."""
+        return f'{{"identity":{self.text},"peer_kind":{canonical_json_text(self.kind)}}}'
 
 
 @dataclass(slots=True)
@@ -117,6 +122,16 @@ def given_text(value: Any) -> str:
     return f"{type(value).__name__} {value_text(value if isinstance(value, bool | int | float) else str(value))}"
 
 
-def identity_text(identity: Identity) -> str:
-    """The canonical text of an identity: equal for one object, never a joined string (FF09)."""
-    return canonical_json_text(identity)
+def pairs_of(peers: Sequence[Peer], *, many: bool) -> tuple[Any, str]:
+    """The value of a reference in an identity, and its canonical text; of one peer the pair, of many their list."""
+    if not many:
+        return peers[0].pair(), peers[0].pair_text
+    return [peer.pair() for peer in peers], f"[{','.join([peer.pair_text for peer in peers])}]"
+
+
+def identity_text(parts: Mapping[str, str]) -> str:
+    """The canonical text of an identity from the canonical texts of its parts, those of peers by ``pair_text``.
+
+    Equal for one object, and no mere joined string (FF09): it is the encoding of the identity.
+    """
+    return f"{{{','.join([f'{canonical_json_text(name)}:{parts[name]}' for name in sorted(parts)])}}}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ledger.errors import ApplyLedgerError
+from ledger.plan.canonical import canonical_json_text
 from ledger.plan.errors import UnkeyedCreateRefusedError
 from ledger.plan.keying import candidate_keys, cannot_be_supplied, usable
 from producers.errors import (
@@ -20,7 +21,7 @@ from producers.errors import (
 )
 from producers.mapping import FieldPlan, KindPlan, MappingPlan
 from producers.peer_index import PeerIndex, unresolved
-from producers.records import Peer, SourceRecord, identity_text
+from producers.records import Peer, SourceRecord, identity_text, pairs_of
 from producers.references import LocalId
 
 
@@ -99,23 +100,22 @@ def _unmatched_fields(record: SourceRecord, index: PeerIndex) -> Iterable[FieldP
 
 def _identified(record: SourceRecord, plan: KindPlan, index: PeerIndex) -> bool:
     """Whether the identity is settled; False while a peer that it needs has none yet."""
-    fields = {field.name: field for field in record.entry.fields}
-    identity = {}
+    identity, texts = {}, {}
     nameless = []
     for name in plan.identifiers:
         if name in record.values and usable(record.values[name]):
             identity[name] = record.values[name]
+            texts[name] = canonical_json_text(record.values[name])
         elif record.tokens.get(name):
             peers = []
+            field = next(item for item in record.entry.fields if item.name == name)
             for token in record.tokens[name]:
-                peer = index.identifying_peer(record, fields[name], token)
+                peer = index.identifying_peer(record, field, token)
                 if peer is None:
                     return False
                 peers.append(peer)
-            pairs = [peer.pair() for peer in _sorted(peers)]
-            relationship = fields[name].relationship
-            many = relationship is not None and relationship.cardinality == "many"
-            identity[name] = pairs if many else pairs[0]
+            many = field.relationship is not None and field.relationship.cardinality == "many"
+            identity[name], texts[name] = pairs_of(_sorted(peers), many=many)
         else:
             nameless.append(name)
     unexplained = [name for name in nameless if name not in record.faulted]
@@ -124,7 +124,7 @@ def _identified(record: SourceRecord, plan: KindPlan, index: PeerIndex) -> bool:
         raise _nameless(record, plan, unexplained)
     if not nameless:
         record.identity = dict(sorted(identity.items()))
-        record.identity_text = identity_text(record.identity)
+        record.identity_text = identity_text(texts)
     record.unidentifiable = bool(nameless)
     return True
 
@@ -195,7 +195,9 @@ def _peers(record: SourceRecord, field: FieldPlan, plan: KindPlan, index: PeerIn
     return tuple(_sorted(found))
 
 
-def _sorted(peers: Iterable[Peer]) -> list[Peer]:
+def _sorted(peers: Sequence[Peer]) -> Sequence[Peer]:
+    if len(peers) == 1:
+        return peers
     distinct = {(peer.kind, peer.text): peer for peer in peers}
     return [distinct[key] for key in sorted(distinct)]
 

@@ -167,13 +167,13 @@ def _add_observed(
         identity: Mapping[str, object] = {"destination_id": observed.id}
     else:
         identity = observed.identity
-    attributes = dict(observed.values)
+    attributes = observed.values
     peers: dict[str, Mapping[str, object] | None] = {}
     for name, pointer in observed.one.items():
         peer = None if pointer is None else destination.peer(pointer)
         peers[name] = None if peer is None else peer.pair()
     if draft is not None:
-        attributes |= draft.operation.payload or {}
+        attributes = {**attributes, **(draft.operation.payload or {})}
         for reference in draft.operation.relationships or ():
             if reference.cardinality == "one":
                 peers[reference.field] = {"identity": reference.peers[0], "peer_kind": reference.peer_kind}
