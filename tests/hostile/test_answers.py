@@ -118,4 +118,3 @@ def test_g05_depth_is_no_way_to_a_crash(hostile: OnOneLoop, levels: int) -> None
 
 def _served(document: object) -> Served:
     return whole("made", json.dumps(document).encode())
-
