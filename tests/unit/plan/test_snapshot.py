@@ -25,7 +25,7 @@ from ledger.plan.errors import (
     UnserializablePayloadValueError,
 )
 from ledger.plan.model import SourceSnapshotRecord
-from ledger.plan.snapshot import ColumnType, SnapshotWriter
+from ledger.plan.snapshot import ColumnType, EncodedCell, SnapshotWriter
 from ledger.plan.snapshot_digest import snapshot_digest
 
 COLUMNS = {
@@ -80,6 +80,17 @@ def test_every_row_and_value_is_read_back_unchanged(side: Path) -> None:
         expected["data"] = None if data is None else canonical_json_bytes(data).decode()
         assert repr({name: stored[name] for name in COLUMNS}) == repr(expected)
         assert (stored["_source_id"], stored["_tombstone"], stored["_extract_ts"]) == (str(number), False, TAKEN)
+
+
+@pytest.mark.rules("A74", "A20")
+def test_a_cell_that_was_encoded_before_is_the_cell_of_its_value(side: Path) -> None:
+    value = [{"unique_id": 'é "1"', "id": None}, 1.5]
+    cell = EncodedCell.of(value, kind="DcimDevice", field="data")
+    assert write(side, [{"name": "a", "data": cell}] * 2) == write(side, [{"name": "a", "data": value}] * 2)
+    # only a column of JSON takes it as it is: in one of text it is a text, checked like any other
+    assert write(side, [{"name": cell}]) == write(side, [{"name": str(cell)}])
+    with pytest.raises(UnserializablePayloadValueError, match=r"DcimDevice\.data"):
+        EncodedCell.of([b"x"], kind="DcimDevice", field="data")
 
 
 @pytest.mark.rules("A61", "A76", "C4")
