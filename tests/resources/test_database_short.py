@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
-from consumers.infrahub.sandbox import FaultRule, RunningSandbox
+from consumers.infrahub.sandbox import RunningSandbox
+from consumers.pauses import PausePoint
 from ledger.audit import verify_binding
 from ledger.exit_codes import ExitCode
 from ledger.store import writer as store_writer
@@ -23,6 +25,7 @@ from tests.support.real_writer import RealWriter
 from tests.support.small_database import SmallDatabase, small_database
 from tests.support.store import claim, connection_to
 from tests.support.waiting import until, until_true
+from tests.support.writer_bench import Pauses
 
 pytestmark = pytest.mark.integration
 
@@ -57,21 +60,33 @@ async def _everything_once(real: RealWriter, count: int) -> None:
     assert len(real.content()) == len({str(entry) for entry in real.content()})
 
 
+def _at(point: PausePoint, occurrence: int, strike: Callable[[], Awaitable[None]]) -> Pauses:
+    """A hook that does something when a point is reached for this time; no request is under way meanwhile."""
+    passed = iter(range(1, 10_000))
+
+    async def reached() -> None:
+        if next(passed) == occurrence:
+            await strike()
+
+    return Pauses(actions={point: reached})
+
+
 @pytest.mark.rules("G3", "G4", "G5", "G6", "G8")
 @pytest.mark.parametrize("panic", [False, True], ids=["no room for rows", "no room for the log"])
 async def test_g04_a_full_disk_under_the_database_bounds_the_doubt_and_passes(
     small: RealWriter, database: SmallDatabase, panic: bool
 ) -> None:
     await small.commit("run-1", [manufacturer(f"m-{number:03}") for number in range(COUNT)])
-    held = small.sandbox.faults.add(FaultRule(branch=small.branch, nth=3, hold="before-answer"))
-    stop = asyncio.Event()
-    with capture_logs() as logs:
-        serving = asyncio.create_task(small.writer().run_until(stop))
-        assert await asyncio.to_thread(held.wait_reached, 60.0)
+
+    async def run_out() -> None:
         await database.fill()
         if panic:
             await database.use_up_the_log()
-        held.release()
+
+    pauses = _at(PausePoint.BEFORE_DISPATCH, 3, run_out)
+    stop = asyncio.Event()
+    with capture_logs() as logs:
+        serving = asyncio.create_task(small.writer(pause=pauses).run_until(stop))
         await until(lambda: any(entry["event"] == "not writing now" for entry in logs))
         sent = len(small.sent())
         await database.free()
@@ -135,13 +150,17 @@ async def test_g04_a_paused_database_is_waited_for_and_nothing_is_written_unreco
 ) -> None:
     """The time of a lease is the database's: one that ran out is good for an append while nobody else claims."""
     await small.commit("run-1", [manufacturer(f"m-{number}") for number in range(4)])
-    held = small.sandbox.faults.add(FaultRule(branch=small.branch, nth=2, hold="before-answer"))
-    stop = asyncio.Event()
-    serving = asyncio.create_task(small.writer().run_until(stop))
-    assert await asyncio.to_thread(held.wait_reached, 60.0)
+    stop, frozen = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    with database.paused():
-        held.release()
+    with ExitStack() as pause:
+
+        async def freeze() -> None:
+            pause.enter_context(database.paused())
+            frozen.set()
+
+        pauses = _at(PausePoint.AFTER_WRITE_BEFORE_APPEND, 2, freeze)
+        serving = asyncio.create_task(small.writer(pause=pauses).run_until(stop))
+        await frozen.wait()
         frozen_until = loop.time() + (small.settings.lease_ttl + 0.3 if longer else 0.2)
         await until(lambda: loop.time() >= frozen_until)
         assert len(small.sent()) == 2  # the outcome of the second cannot be recorded, so no third leaves

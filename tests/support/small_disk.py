@@ -27,9 +27,11 @@ class SmallDisk:
         """Leave no room at all."""
         if not self.mounted:
             return
-        with (self.folder / ".filler").open("ab", buffering=0) as filler, suppress(OSError):
-            while True:
-                filler.write(bytes(_BLOCK))
+        with (self.folder / ".filler").open("ab", buffering=0) as filler:
+            for size in (1024 * 1024, _BLOCK):
+                with suppress(OSError):
+                    while True:
+                        filler.write(bytes(size))
 
     def free(self) -> None:
         """Give the room back."""
