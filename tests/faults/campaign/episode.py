@@ -132,7 +132,7 @@ class Episode:
             asyncio.create_task(self._kill_operator(operator)),
         ]
         try:
-            await self._until_enough(database, writers, runs)
+            await self._until_enough(database, writers, operator, runs)
         finally:
             disturbances[2].cancel()
             await asyncio.gather(*disturbances[:2])  # what was killed or taken away is there again
@@ -147,11 +147,14 @@ class Episode:
             self._findings.wrong.append(f"the operator ended with status {status}")
         return operator
 
-    async def _until_enough(self, database: Database, writers: Writers, runs: list[Committed]) -> None:
+    async def _until_enough(
+        self, database: Database, writers: Writers, operator: RealProcess, runs: list[Committed]
+    ) -> None:
+        """Until all runs are through, or nothing more is to happen: no writer to strike, or nobody who orders."""
         began = time.monotonic()
         doomed = [run.files.run_id for run in runs if run.files.doomed is not None]
         while (passed := time.monotonic() - began) < _LONGEST:
-            if passed > self._script.lasts and writers.are_through:
+            if passed > self._script.lasts and (writers.are_through or not operator.is_alive):
                 return
             try:
                 if await _value(database.admin, _THROUGH, list(self._branches), doomed) == len(runs):
