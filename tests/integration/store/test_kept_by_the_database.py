@@ -72,7 +72,7 @@ async def test_g04_an_outcome_takes_its_operation_out_of_flight(
     assert await chain_is_whole(ledger, lease.binding_id) == 2
 
 
-@pytest.mark.rules("G4", "FF26")
+@pytest.mark.rules("G4")
 async def test_g04_a_mark_that_is_repeated_late_marks_nothing_that_was_told(
     writer: WriterStore, lease: Lease, ledger: Ledger
 ) -> None:
