@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 ChecksumOption = Annotated[
     str | None,
-    typer.Option("--expected-checksum", help="The checksum that was reviewed; needed when not on a terminal."),
+    typer.Option(
+        "--expected-checksum", help="The plan checksum that was reviewed, from `show`; needed where no terminal is."
+    ),
 ]
 
 
@@ -48,7 +50,9 @@ def _storable(text: str | None) -> str | None:
 MAX_WAIT = 366 * 24 * 3600.0
 """Seconds. Also what keeps ``nan`` and ``inf`` out."""
 
-ReasonOption = Annotated[str, typer.Option("--reason", callback=_storable, help="Why; recorded with the order.")]
+ReasonOption = Annotated[
+    str, typer.Option("--reason", callback=_storable, help="Why, in words; recorded with the order.")
+]
 ActorOption = Annotated[
     str | None,
     typer.Option("--actor", callback=_storable, help="Who asks, recorded as a claim; default: this user."),
@@ -57,11 +61,19 @@ OnUnknown = Literal["stop", "converge"]
 OnCrash = Literal["resume", "stop"]
 OnOverlap = Literal["warn", "refuse"]
 OnUnknownOption = Annotated[
-    OnUnknown, typer.Option("--on-unknown", help="After a lost answer: stop, or send it again.")
+    OnUnknown,
+    typer.Option("--on-unknown", help="After an answer that proves nothing: stop, or send the operation again."),
 ]
-OnCrashOption = Annotated[OnCrash, typer.Option("--on-crash", help="When a writer died in the middle of the run.")]
-OnOverlapOption = Annotated[OnOverlap, typer.Option("--on-overlap", help="When another source wrote the same objects.")]
-AllowStaleOption = Annotated[bool, typer.Option("--allow-stale", help="Although this source applied a newer plan.")]
+OnCrashOption = Annotated[
+    OnCrash, typer.Option("--on-crash", help="Where a writer dies in the middle of the run: go on, or stop it.")
+]
+OnOverlapOption = Annotated[
+    OnOverlap,
+    typer.Option("--on-overlap", help="Where another source wrote the same objects since: say so, or refuse."),
+]
+AllowStaleOption = Annotated[
+    bool, typer.Option("--allow-stale", help="Apply although this source has applied a newer plan since.")
+]
 AllowChangeOption = Annotated[
     bool, typer.Option("--allow-destination-change", help="Apply to another destination than the plan was made for.")
 ]
@@ -69,7 +81,10 @@ ConfigFileOption = Annotated[
     Path | None, typer.Option("--config-file", help="Where the sync's configuration is now, if it moved.")
 ]
 WaitTimeoutOption = Annotated[
-    float | None, typer.Option("--wait-timeout", min=0, max=MAX_WAIT, help="Seconds to wait for the run at most.")
+    float | None,
+    typer.Option(
+        "--wait-timeout", min=0, max=MAX_WAIT, help="Seconds to wait at most; the run stays open then (exit code 8)."
+    ),
 ]
 
 

@@ -51,7 +51,11 @@ def plan(
         list[str] | None, typer.Option("--source-setting", metavar="NAME=VALUE", help="Override a source setting.")
     ] = None,
     continue_on_error: Annotated[
-        bool, typer.Option("--continue-on-error", help="Leave out rows that cannot be planned, each with its reason.")
+        bool,
+        typer.Option(
+            "--continue-on-error",
+            help="Leave out rows that cannot be planned, each with its reason, instead of failing.",
+        ),
     ] = False,
     allow_rowcount_drop: Annotated[
         bool, typer.Option("--allow-rowcount-drop", help="Plan although a kind lost more than half of its rows.")
@@ -97,7 +101,7 @@ def show(
     kind: Annotated[str | None, typer.Option("--kind", help="Only resources of this kind.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Review a saved plan. Reads it, asks the ledger who wrote what last, and writes nothing."""
+    """Review a saved plan: what it would change, who wrote that last, whether it is stale. Nothing is written."""
     settings = settings_of(context)
     saved = _saved(find_run_directory(settings.cache_dir, run))
     told = run_async(what_the_ledger_says(settings, saved))

@@ -21,7 +21,9 @@ def register(app: typer.Typer) -> None:
 
 
 def sandbox(
-    schema: Annotated[Path, typer.Option("--schema", help="A saved answer of an Infrahub's GET /api/schema.")],
+    schema: Annotated[
+        Path, typer.Option("--schema", help="File with an Infrahub's answer to GET /api/schema; tests/data has one.")
+    ],
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     output: OutputOption = OutputForm.TABLE,
