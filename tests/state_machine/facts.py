@@ -23,9 +23,9 @@ from ledger.events import (
 )
 
 RUNS = ("run-1", "run-2")
-OPERATIONS = ("op_0000000000000000", "op_0000000000000001", "op_0000000000000002", "op_0000000000000003")
-"""Two creates, then two recorded deletes."""
-CREATES = 2
+OPERATIONS = tuple(f"op_{ordinal:016x}" for ordinal in range(5))
+"""Three creates, then two recorded deletes."""
+CREATES = 3
 HOST = "host"
 ROLE = "ledger_writer"
 POLICIES = (Policy(), Policy(on_unknown="converge"))

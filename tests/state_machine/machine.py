@@ -42,6 +42,7 @@ RUNS = st.sampled_from((facts.RUNS[0], facts.RUNS[0], facts.RUNS[1]))
 BACK = st.sampled_from((0, 0, 0, 0, 1, 2))
 WHICH = st.integers(0, 9)
 CLOSED = st.sampled_from(("done", "refused"))
+OUTCOMES = st.sampled_from(("operation.applied", "operation.applied", "operation.failed", "operation.unknown"))
 OTHER_COMMITS = st.sampled_from(
     (
         {},
@@ -63,30 +64,23 @@ class LedgerMachine(RuleBasedStateMachine):
         self.judge_answers = judge_answers
         self.sides: list[Side] = []
 
-    @initialize(owner=st.sampled_from(OWNERS))
-    def two_bindings_and_a_run(self, owner: str) -> None:
-        """Two bindings; on the first a run is committed and about to be started."""
+    @initialize(owner=st.sampled_from(OWNERS), kinds=st.lists(OUTCOMES, max_size=4), dies=st.booleans())
+    def two_bindings_and_a_run(self, owner: str, kinds: list[str], dies: bool) -> None:
+        """Two bindings; on the first a run is committed, started and carried on for a while."""
         self.sides = [Side(*self.database.new_binding()) for _ in range(2)]
         self.database.examples += 1
         self._claim(self.sides[0], owner, 0)
         self._submit(self.sides[0], facts.RUNS[0], {})
+        self._carry_on(self.sides[0], facts.RUNS[0], kinds, dies)
 
     # -- the lease ----------------------------------------------------------------------------------------------------
 
-    @rule(at=AT)
-    def register_again(self, at: int) -> None:
+    @rule(at=AT, owner=st.sampled_from((None, *OWNERS)), behind=st.sampled_from((0, 0, 1, 1, 2)))
+    def claim(self, at: int, owner: str | None, behind: int) -> None:
+        """``behind`` makes it a claim by somebody who read the epoch earlier, or one whose answer was lost."""
         side = self.sides[at]
-        assert self.database.run(self.database.ledger.register_binding(side.binding)) == side.id, "one binding: one row"
-
-    @rule(at=AT, owner=st.sampled_from(OWNERS), behind=st.sampled_from((0, 0, 0, 0, 1, 2)))
-    def claim(self, at: int, owner: str, behind: int) -> None:
-        """``behind`` makes it a claim by somebody who read the epoch earlier, or the repeat of an answered claim."""
-        self._claim(self.sides[at], owner, behind)
-
-    @rule(at=AT)
-    @some(leased)
-    def claim_again_after_the_answer_was_lost(self, side: Side) -> None:
-        self._claim(side, side.lease(0).owner, 1)
+        last = side.lease(0).owner if side.leases else OWNERS[0]
+        self._claim(side, owner or last, behind)
 
     @rule(at=AT, owner=st.sampled_from((None, *OWNERS)))
     @some(held)
@@ -115,27 +109,26 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(at=AT)
     @some(lambda side: side.model.quiet)
     def the_destination_settles(self, side: Side) -> None:
-        side.model.quiet = False
-        self.database.let_it_settle(side.id)
+        self._settle(side)
 
     # -- the inbox ----------------------------------------------------------------------------------------------------
 
     @rule(at=AT, run_id=RUNS, other=OTHER_COMMITS)
     def submit_commit(self, at: int, run_id: str, other: dict[str, Any]) -> None:
-        self._submit(self.sides[at], run_id, other)
-
-    @rule(at=AT, run_id=RUNS, policy=st.sampled_from(facts.POLICIES))
-    def resume(self, at: int, run_id: str, policy: Policy) -> None:
         side = self.sides[at]
-        verdict = side.model.submit_order("resume", run_id, policy)
-        order = self.database.ledger.submit_resume(side.id, run_id=run_id, by="me", reason="go on", policy=policy)
-        self._await(verdict, order)
+        assert self.database.run(self.database.ledger.register_binding(side.binding)) == side.id, "one binding: one row"
+        self._submit(side, run_id, other)
 
-    @rule(at=AT, run_id=RUNS)
-    def stop(self, at: int, run_id: str) -> None:
-        side = self.sides[at]
-        verdict = side.model.submit_order("stop", run_id, None)
-        self._await(verdict, self.database.ledger.submit_stop(side.id, run_id=run_id, by="me", reason="enough"))
+    @rule(at=AT, run_id=RUNS, policy=st.sampled_from((None, *facts.POLICIES)))
+    def resume_or_stop(self, at: int, run_id: str, policy: Policy | None) -> None:
+        """A resume has a policy, a stop has none."""
+        side, ledger = self.sides[at], self.database.ledger
+        if policy is None:
+            stop = ledger.submit_stop(side.id, run_id=run_id, by="me", reason="enough")
+            self._await(side.model.submit_order("stop", run_id, None), stop)
+        else:
+            resume = ledger.submit_resume(side.id, run_id=run_id, by="me", reason="go on", policy=policy)
+            self._await(side.model.submit_order("resume", run_id, policy), resume)
 
     @rule(at=AT, back=BACK, which=WHICH, state=CLOSED)
     @some(ordered)
@@ -145,6 +138,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self._await(verdict, self.database.store_of(lease).close_order(lease, index, state))
 
     # -- what a writer appends ----------------------------------------------------------------------------------------
+
+    @rule(at=AT, run_id=RUNS, kinds=st.lists(OUTCOMES, max_size=4), dies=st.booleans())
+    @some(held)
+    def carry_on(self, side: Side, run_id: str, kinds: list[str], dies: bool) -> None:
+        self._carry_on(side, run_id, kinds, dies)
 
     @rule(at=AT, back=BACK, run_id=RUNS)
     @some(leased)
@@ -164,18 +162,12 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(
         at=AT,
         back=BACK,
-        kind=st.sampled_from(("operation.applied", "operation.applied", "operation.failed", "operation.unknown")),
+        kind=OUTCOMES,
         goes_on=st.booleans(),
     )
     @some(in_doubt)
     def record(self, side: Side, back: int, kind: str, goes_on: bool) -> None:
-        """The outcome of the operation in flight, and where it goes on the mark of the next, in one call."""
-        mark = _known(side.model.mark)
-        event = facts.outcome(kind, side.binding, mark.run_id, mark.ordinal, mark.attempt)
-        following = side.next_mark(mark.run_id, after=event) if goes_on else None
-        # A quiet period and a mark exclude each other, so one that goes on says nothing of settling.
-        settle = kind == "operation.unknown" and following is None
-        self._append(side, side.lease(back), [event], following, settle=settle)
+        self._record(side, side.lease(back), kind, goes_on)
 
     @rule(at=AT, back=BACK, run_id=RUNS, count=st.integers(1, 2))
     @some(deleting)
@@ -278,15 +270,49 @@ class LedgerMachine(RuleBasedStateMachine):
     def the_guarantees_hold_and_the_tables_are_the_model(self) -> None:
         self.database.steps += 1
         for side in self.sides:
-            tables = self.database.tables(side.id)
-            if tables.mark is not None:
-                side.marked.add(tables.mark)
-            check_guarantees(tables, side.marked)
-            if self.judge_answers:
-                side.require_same(tables)
-                check_projections(tables.events, side.model)
+            self._check(side)
 
     # -- how ----------------------------------------------------------------------------------------------------------
+
+    def _check(self, side: Side) -> None:
+        tables = self.database.tables(side.id)
+        if tables.mark is not None:
+            side.marked.add(tables.mark)
+        check_guarantees(tables, side.marked)
+        if self.judge_answers:
+            side.require_same(tables)
+            check_projections(tables.events, side.model)
+
+    def _carry_on(self, side: Side, run_id: str, kinds: Sequence[str], dies: bool) -> None:
+        """What the holder does while nobody disturbs it; where it ``dies``, an operation is left in flight."""
+        lease = side.lease(0)
+        if side.model.commit_of(run_id) is None:
+            self._submit(side, run_id, {})
+        if side.model.mark is None:
+            starts = side.starts(run_id)
+            begun = facts.run_mark("run.resumed" if starts else "run.started", side.binding, run_id, starts)
+            self._append(side, lease, [begun])
+        for kind in (*kinds, None):
+            self._settle(side)
+            if side.model.mark is None and (mark := side.next_mark(run_id)) and (kind or dies):
+                self._append(side, lease, [], mark)
+                self._check(side)
+            if side.model.mark is not None and (kind or not dies):
+                self._record(side, lease, kind or "operation.failed", kind == "operation.applied")
+                self._check(side)
+
+    def _record(self, side: Side, lease: Lease, kind: str, goes_on: bool) -> None:
+        """The outcome of the operation in flight, and where it goes on the mark of the next, in one call."""
+        mark = _known(side.model.mark)
+        event = facts.outcome(kind, side.binding, mark.run_id, mark.ordinal, mark.attempt)
+        following = side.next_mark(mark.run_id, after=event) if goes_on else None
+        # A quiet period and a mark exclude each other, so one that goes on says nothing of settling.
+        settle = kind == "operation.unknown" and following is None
+        self._append(side, lease, [event], following, settle=settle)
+
+    def _settle(self, side: Side) -> None:
+        side.model.quiet = False
+        self.database.let_it_settle(side.id)
 
     def _claim(self, side: Side, owner: str, behind: int) -> None:
         expected = max(0, side.model.epoch - behind)

@@ -18,7 +18,7 @@ def register() -> None:
         "state-ci",
         derandomize=True,
         database=None,
-        max_examples=50,
+        max_examples=60,
         stateful_step_count=40,
         deadline=None,
         print_blob=True,
@@ -35,8 +35,9 @@ def register() -> None:
     settings.register_profile(
         "state-mutants",
         parent=settings.get_profile("state-ci"),
-        max_examples=100,
+        max_examples=120,
         phases=(Phase.generate,),
+        report_multiple_bugs=False,
     )
 
 
