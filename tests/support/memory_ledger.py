@@ -67,6 +67,7 @@ class MemoryLedger:
     foreign: list[ForeignWrite] = field(default_factory=list)
     newer: int | None = None
     last_manifest: bytes | None = None
+    last_manifest_of: tuple[int, str] = (1, "from-netbox")
     appends: list[tuple[list[str], InFlight | Literal["keep"] | None]] = field(default_factory=list)
     fail_next_append: list[BaseException | None] = field(default_factory=list)
     """What the next appends raise; None is an append that works."""
@@ -175,7 +176,7 @@ class MemoryLedger:
         return self.newer if self.newer is not None and self.newer > after_position else None
 
     async def last_applied_manifest(self, binding_id: int, source: str) -> bytes | None:
-        return self.last_manifest
+        return self.last_manifest if (binding_id, source) == self.last_manifest_of else None
 
     # --- storing beside the events
 

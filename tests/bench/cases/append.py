@@ -59,6 +59,7 @@ async def _measure(setting: Setting) -> Sequence[Figure]:
             "append ÷ an INSERT that commits by itself",
             append,
             Series("one statement, one round trip", "events/s", rates["lone"]),
+            Target("at least", 0.8),
         ),
     ]
 

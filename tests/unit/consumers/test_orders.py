@@ -51,6 +51,17 @@ async def test_g07_a_resume_of_an_applied_run_writes_nothing(bench: Bench) -> No
     assert bench.ledger.state_of(late) == "done"
 
 
+@pytest.mark.rules("G7")
+async def test_g07_a_commit_that_comes_again_does_not_repeat_a_run_that_was_stopped(bench: Bench) -> None:
+    bench.commit([tag("a")])
+    bench.ledger.stop("run-1")
+    await bench.drain()
+    bench.ledger._order("commit", "run-1", bench.commit_of().model_dump(mode="json"))
+    outcome = await bench.drain()
+    assert (outcome.run_id, outcome.ending, outcome.repeated) == ("run-1", "run.stopped", True)
+    assert bench.destination.received == []
+
+
 @pytest.mark.rules("G7", "A54")
 async def test_g07_a_commit_that_comes_again_does_not_repeat_a_run_that_failed(bench: Bench) -> None:
     operations = bench.commit([tag("a")])

@@ -193,3 +193,36 @@ async def test_times_are_compared_as_times_whatever_their_spelling(bench: Bench,
     bench.ledger.last_manifest = canonical_json_bytes({"run_id": "newer-run", "created_at": last})
     bench.commit([tag("a")], commit={"ledger_position": None})
     assert (await bench.drain()).ending == ending
+
+
+@pytest.mark.parametrize("of", [(1, "another-source"), (2, "from-netbox")])
+async def test_the_times_of_another_source_or_binding_make_no_plan_stale(bench: Bench, of: tuple[int, str]) -> None:
+    last = CREATED_AT + timedelta(minutes=5)
+    bench.ledger.last_manifest = canonical_json_bytes(
+        {"run_id": "newer-run", "created_at": last.isoformat(timespec="microseconds")}
+    )
+    bench.ledger.last_manifest_of = of
+    bench.commit([tag("a")], commit={"ledger_position": None})
+    assert (await bench.drain()).ending == "run.applied"
+
+
+async def test_a_stale_plan_is_told_with_its_source_and_both_times(bench: Bench) -> None:
+    last = (CREATED_AT + timedelta(minutes=5)).isoformat(timespec="microseconds")
+    bench.ledger.last_manifest = canonical_json_bytes({"run_id": "newer-run", "created_at": last})
+    bench.commit([tag("a")], commit={"ledger_position": None})
+    (finding,) = (await bench.drain()).findings
+    assert finding.checked == "whether the plan of source from-netbox is still the newest"
+    assert f"run newer-run of {last}; this plan is of " in finding.found
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    ("theirs", "told"), [("theirs", "(position 7): description"), ("ours", "(position 7): no field differs")]
+)
+async def test_g11_a_refused_overlap_names_the_fields_that_differ_or_says_that_none_does(
+    bench: Bench, theirs: str, told: str
+) -> None:
+    bench.ledger.foreign = [_written_by_another(tag("shared", description=theirs))]
+    bench.commit([tag("shared", description="ours")], policy=Policy(on_overlap="refuse"))
+    (finding,) = (await bench.drain()).findings
+    assert finding.found == f"source from-library wrote it in run their-run {told}"
