@@ -32,7 +32,7 @@ class LoadBearing:
 LINES = (
     LoadBearing(
         "G2 epoch compare",
-        "sql/0022_append_in_one_function.sql",
+        "sql/0012_append_in_one_function.sql",
         "v_epoch is distinct from p_epoch or",
         "",
         "tests/integration/store/test_fence.py::test_g02_the_epoch_decides_even_where_the_owner_has_the_same_name",

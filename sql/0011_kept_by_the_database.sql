@@ -6,8 +6,9 @@
 --   * A fact has one event, also under another id: one writer.opened for an epoch, one plan.committed for a run.
 --   * plan.committed comes with its inbox row or not at all, so submit_commit_v1 alone appends it.
 --   * Without the lease nobody ends a run: a refusal that comes from elsewhere cannot name a run that was committed.
---   * The operation in flight is left with its outcome, in one call, and its outcome leaves it (G4). A mark that was
---     moved without it would take along the one operation that is in doubt.
+--   * A binding that was given back has no owner. "No owner" compared with "no owner" was equal, so a caller without a
+--     name and with the last epoch wrote to it without a lease.
+--   * The texts of an order are as long as an event at most, also where they are the same value with more blanks in it.
 --   * Leases and quiet periods end. A slip in a unit would hold a binding for years, and no function takes it back.
 
 set local role ledger_owner;
@@ -93,63 +94,6 @@ begin
 end
 $$;
 
--- What moves the mark tells the outcome of what was marked, and what tells it moves the mark.
-create function ledger.check_doubt_is_told(
-    p_binding ledger.binding, p_told boolean, p_mark text, p_run text, p_ordinal bigint, p_attempt integer)
-returns void
-language plpgsql set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if p_told <> (p_mark <> 'keep' and (p_run, p_ordinal, p_attempt) is distinct from
-                  (p_binding.in_flight_run, p_binding.in_flight_ordinal, p_binding.in_flight_attempt)) then
-        raise exception using errcode = 'LG022', message = 'the operation in flight is left together with its outcome',
-            detail = json_build_object('run', p_binding.in_flight_run, 'ordinal', p_binding.in_flight_ordinal,
-                                       'attempt', p_binding.in_flight_attempt, 'told', p_told, 'mark', p_mark)::text;
-    end if;
-end
-$$;
-
-create or replace function ledger.append_v1(
-    p_binding_id bigint, p_owner text, p_epoch bigint, p_event_ids uuid[], p_kinds text[],
-    p_schema_versions integer[], p_run_ids text[], p_operation_ids text[], p_ordinals bigint[], p_attempts integer[],
-    p_bodies text[], p_expected_head bytea, p_mark text, p_mark_run text, p_mark_ordinal bigint,
-    p_mark_attempt integer, p_settle double precision, p_close_orders bigint[], p_close_states text[],
-    out first_position bigint, out last_position bigint, out head_hash bytea)
-language plpgsql security definer set search_path = pg_catalog, pg_temp
-as $$
-declare
-    v_binding ledger.binding := ledger.lock_as_writer(p_binding_id, p_owner, p_epoch);
-    v_appended record;
-    v_allowed boolean;
-    v_told boolean := false;
-begin
-    perform ledger.check_seconds(p_settle);
-    for i in 1 .. cardinality(p_kinds) loop
-        select k.by_writer into v_allowed from ledger.event_kind k where k.kind = p_kinds[i];
-        if v_allowed is not true then
-            perform ledger.check_kinds(p_kinds, false);
-        end if;
-        v_told := v_told or (p_ordinals[i] = v_binding.in_flight_ordinal and p_run_ids[i] = v_binding.in_flight_run
-                             and p_attempts[i] = v_binding.in_flight_attempt and p_kinds[i] like 'operation.%');
-    end loop;
-    v_appended := ledger.append_marked(
-        v_binding, p_epoch, p_event_ids, p_kinds, p_schema_versions, p_run_ids, p_operation_ids, p_ordinals,
-        p_attempts, p_bodies, p_expected_head, p_mark, p_mark_run, p_mark_ordinal, p_mark_attempt, p_settle);
-    if v_appended.repeated then
-        perform ledger.check_repeated_mark(v_binding, p_mark, p_mark_run, p_mark_ordinal, p_mark_attempt);
-    elsif v_binding.in_flight_run is not null then
-        perform ledger.check_doubt_is_told(v_binding, coalesce(v_told, false), p_mark, p_mark_run, p_mark_ordinal,
-                                           p_mark_attempt);
-    end if;
-    for i in 1 .. cardinality(p_close_orders) loop
-        perform ledger.close_order_locked(p_binding_id, p_close_orders[i], p_close_states[i]);
-    end loop;
-    first_position := v_appended.first_position;
-    last_position := v_appended.last_position;
-    head_hash := v_appended.head_hash;
-end
-$$;
-
 create function ledger.check_runs_are_free(p_binding_id bigint, p_run_ids text[]) returns void
 language plpgsql set search_path = pg_catalog, pg_temp
 as $$
@@ -181,5 +125,41 @@ begin
     from ledger.append_locked(v_binding, null, p_event_ids, p_kinds, p_schema_versions, p_run_ids,
                               array_fill(null::text, array[v_count]), array_fill(null::bigint, array[v_count]),
                               array_fill(null::integer, array[v_count]), p_bodies, p_expected_head) a;
+end
+$$;
+
+-- The fence (G2): owner and epoch are compared under the row lock, in the transaction that will write.
+create or replace function ledger.lock_as_writer(p_binding_id bigint, p_owner text, p_epoch bigint)
+returns ledger.binding
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_binding ledger.binding := ledger.lock_binding(p_binding_id);
+begin
+    if v_binding.lease_owner is null or v_binding.lease_owner is distinct from p_owner
+       or v_binding.writer_epoch is distinct from p_epoch then
+        raise exception using errcode = 'LG001', message = 'this writer no longer holds the binding',
+            detail = json_build_object('own_epoch', p_epoch, 'epoch', v_binding.writer_epoch,
+                                       'owner', v_binding.lease_owner, 'host', v_binding.lease_host)::text;
+    end if;
+    return v_binding;
+end
+$$;
+
+create or replace function ledger.insert_order(
+    p_binding ledger.binding, p_order_id uuid, p_kind text, p_run_id text, p_body text, p_position bigint,
+    p_commit_id uuid, p_plan_checksum bytea, p_artifact_digest bytea, p_source text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if octet_length(p_body) > 262144 then
+        raise exception using errcode = 'LG007', message = 'an order is too large',
+            detail = json_build_object('limit', 262144, 'found', octet_length(p_body))::text;
+    end if;
+    insert into ledger.inbox (binding_id, inbox_id, order_id, kind, run_id, body, position, commit_id, plan_checksum,
+                              artifact_digest, source)
+    select p_binding.id, coalesce(max(i.inbox_id), 0) + 1, p_order_id, p_kind, p_run_id, p_body, p_position,
+           p_commit_id, p_plan_checksum, p_artifact_digest, p_source
+    from ledger.inbox i where i.binding_id = p_binding.id;
 end
 $$;

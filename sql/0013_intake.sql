@@ -18,7 +18,8 @@ begin
     perform ledger.require_durable_commit();
     if octet_length(p_topic) not between 1 and 249 or octet_length(p_reason) > 262144
        or (p_binding_id is null) <> (num_nulls(p_event_id, p_schema_version, p_event_body) = 3) then
-        raise exception using errcode = 'LG021', message = 'a refused message needs a topic, a reason and a whole event',
+        raise exception using errcode = 'LG021',
+            message = 'a refused message needs a topic, a reason and a whole event',
             detail = json_build_object('topic_bytes', octet_length(p_topic), 'reason_bytes', octet_length(p_reason),
                                        'binding_id', p_binding_id)::text;
     end if;

@@ -1,6 +1,13 @@
 -- migrate:up
 --
--- The append of a writer in one function, with the promises and errors of 0003, 0011 and 0021.
+-- The append of a writer in one function, with the promises and errors of 0003 and 0011, and two more:
+--
+--   * The operation in flight is left with its outcome, in one call, and its outcome leaves it (G4). A mark that was
+--     moved without it would take along the one operation that is in doubt.
+--   * A call that only marks has no event by which its repeat could be known. A repeat that comes late, from a
+--     connection that was given up while its statement waited for the row, would mark an attempt whose outcome is
+--     recorded: in doubt for ever, because no outcome can be recorded for it again. Outcomes of a run follow the order
+--     of its plan, so a mark that is not behind the last of them is one that was never told.
 --
 -- Whatever a function evaluates is set up anew in each transaction, and an operation is a transaction of one event. So
 -- what counts is how much is set up, not how fast it runs: a row that travels between functions as one value, a set
@@ -14,7 +21,58 @@
 
 set local role ledger_owner;
 
--- The caller holds the lock of the binding's row, whose columns these are, and has checked what there is to check.
+-- The chain's hash (layout in 0002) without a function call for each field.
+create or replace function ledger.event_hash_v1(
+    p_prev_hash bytea, p_url text, p_branch text, p_position bigint, p_event_id uuid, p_kind text,
+    p_schema_version integer, p_writer_epoch bigint, p_run_id text, p_operation_id text, p_ordinal bigint,
+    p_attempt integer, p_recorded_at timestamptz, p_body text
+) returns bytea
+language sql stable parallel safe
+begin atomic
+    select pg_catalog.sha256(
+        '\x01'::bytea || p_prev_hash
+        || pg_catalog.int8send(pg_catalog.length(pg_catalog.convert_to(p_url, 'UTF8'))::bigint)
+        || pg_catalog.convert_to(p_url, 'UTF8')
+        || pg_catalog.int8send(pg_catalog.length(pg_catalog.convert_to(p_branch, 'UTF8'))::bigint)
+        || pg_catalog.convert_to(p_branch, 'UTF8')
+        || '\x0000000000000008'::bytea || pg_catalog.int8send(p_position)
+        || '\x0000000000000010'::bytea || pg_catalog.uuid_send(p_event_id)
+        || pg_catalog.int8send(pg_catalog.length(pg_catalog.convert_to(p_kind, 'UTF8'))::bigint)
+        || pg_catalog.convert_to(p_kind, 'UTF8')
+        || '\x0000000000000004'::bytea || pg_catalog.int4send(p_schema_version)
+        || coalesce('\x0000000000000008'::bytea || pg_catalog.int8send(p_writer_epoch), '\xffffffffffffffff'::bytea)
+        || coalesce(pg_catalog.int8send(pg_catalog.length(pg_catalog.convert_to(p_run_id, 'UTF8'))::bigint)
+                    || pg_catalog.convert_to(p_run_id, 'UTF8'), '\xffffffffffffffff'::bytea)
+        || coalesce(pg_catalog.int8send(pg_catalog.length(pg_catalog.convert_to(p_operation_id, 'UTF8'))::bigint)
+                    || pg_catalog.convert_to(p_operation_id, 'UTF8'), '\xffffffffffffffff'::bytea)
+        || coalesce('\x0000000000000008'::bytea || pg_catalog.int8send(p_ordinal), '\xffffffffffffffff'::bytea)
+        || coalesce('\x0000000000000004'::bytea || pg_catalog.int4send(p_attempt), '\xffffffffffffffff'::bytea)
+        || '\x0000000000000008'::bytea
+        || pg_catalog.int8send((extract(epoch from p_recorded_at) * 1000000)::bigint)
+        || pg_catalog.int8send(pg_catalog.length(pg_catalog.convert_to(p_body, 'UTF8'))::bigint)
+        || pg_catalog.convert_to(p_body, 'UTF8'));
+end;
+
+create function ledger.check_mark_is_ahead(p_binding_id bigint, p_run text, p_ordinal bigint, p_attempt integer)
+returns void
+language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+    v_ordinal bigint;
+    v_attempt integer;
+begin
+    -- A range instead of "=" keeps the order one of the run's own index (0005).
+    select e.ordinal, e.attempt into v_ordinal, v_attempt from ledger.event e
+    where e.binding_id = p_binding_id and e.run_id between p_run and p_run and e.ordinal is not null
+    order by e.run_id desc, e.position desc limit 1;
+    if (v_ordinal, v_attempt) >= (p_ordinal, p_attempt) then
+        raise exception using errcode = 'LG004', message = 'an operation was marked whose outcome is recorded',
+            detail = json_build_object('run', p_run, 'ordinal', p_ordinal, 'attempt', p_attempt,
+                                       'last', json_build_array(v_ordinal, v_attempt))::text;
+    end if;
+end
+$$;
+
 create function ledger.append_events(
     p_binding_id bigint, p_url text, p_branch text, p_head_position bigint, p_head_hash bytea, p_epoch bigint,
     p_event_ids uuid[], p_kinds text[], p_schema_versions integer[], p_run_ids text[], p_operation_ids text[],
@@ -27,6 +85,10 @@ declare
     v_previous bytea;
     v_recorded timestamptz;
 begin
+    -- With events, a repeat is known by their ids; a mark alone has none.
+    if cardinality(p_event_ids) = 0 and p_mark_run is not null then
+        perform ledger.check_mark_is_ahead(p_binding_id, p_mark_run, p_mark_ordinal, p_mark_attempt);
+    end if;
     last_position := p_head_position;
     head_hash := p_head_hash;
     for i in 1 .. cardinality(p_event_ids) loop
@@ -229,6 +291,4 @@ begin
 end
 $$;
 
-drop function ledger.append_marked;
-drop function ledger.check_mark;
-drop function ledger.check_doubt_is_told;
+drop function ledger.set_in_flight;
