@@ -1,4 +1,4 @@
-"""Fixtures shared by all tiers: real PostgreSQL servers and databases."""
+"""Fixtures shared by all tiers: real PostgreSQL servers and databases, and the real Infrahub of the live tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from tests.live.infrahub import LiveBranch, LiveInfrahub, given_infrahub
 from tests.support.postgres import ROLES, VERSIONS, PostgresServer, Version, migrate_fully
 
 
@@ -79,6 +80,20 @@ def postgres18_admin_dsn(postgres18_server: PostgresServer) -> Iterator[str]:
 def postgres18_ledger_dsns(postgres18_server: PostgresServer, postgres18_admin_dsn: str) -> dict[str, str]:
     """As ``ledger_dsns``, on the embedded version only."""
     return _dsns(postgres18_server, postgres18_admin_dsn)
+
+
+@pytest.fixture(scope="session")
+def live_infrahub() -> LiveInfrahub:
+    """The real Infrahub of this session; an error where none was given."""
+    return given_infrahub()
+
+
+@pytest.fixture
+def live_branch(live_infrahub: LiveInfrahub) -> Iterator[LiveBranch]:
+    """A branch of the real Infrahub for one test, forked from main."""
+    branch = live_infrahub.new_branch()
+    yield branch
+    branch.discard()
 
 
 def _database(server: PostgresServer, template: str) -> Iterator[str]:
