@@ -1,4 +1,4 @@
-"""A writer on a real ledger and a sandbox Infrahub: commits, orders, and what became of them."""
+"""A writer on a real ledger and an Infrahub, mostly a sandbox: commits, orders, and what became of them."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ def opener_for(url: str, branch: str, token: str, request_timeout: float) -> Inf
     return InfrahubOpener(declared(settings_for(url, branch, token, request_timeout)))
 
 
-@dataclass
-class RealWriter:
-    """One branch of a sandbox, its binding in a real ledger, and an artifact root."""
+@dataclass(kw_only=True)
+class WriterOnLedger:
+    """One branch of an Infrahub, its binding in a real ledger, and an artifact root."""
 
     dsn: str
     ledger: Ledger
-    sandbox: RunningSandbox
+    url: str
+    token: str
     branch: str
     root: Path
     changes: dict[str, Any] = field(default_factory=dict)
@@ -70,7 +71,7 @@ class RealWriter:
     @property
     def binding(self) -> DestinationBinding:
         """The destination."""
-        return DestinationBinding(url=self.sandbox.url, branch=self.branch)
+        return DestinationBinding(url=self.url, branch=self.branch)
 
     @property
     def settings(self) -> WriterSettings:
@@ -84,7 +85,7 @@ class RealWriter:
     @property
     def destination(self) -> InfrahubSettings:
         """How the branch is reached."""
-        return settings_for(self.sandbox.url, self.branch, TOKEN, self.settings.request_timeout)
+        return settings_for(self.url, self.branch, self.token, self.settings.request_timeout)
 
     def writer(self, opener: DestinationOpener | None = None, *, dsn: str | None = None, **more: Any) -> BindingWriter:
         """A new writer in this process; by default with the real client, straight to the database."""
@@ -126,10 +127,6 @@ class RealWriter:
             await self.binding_id(), run_id=run_id, by="grace", reason="looked at it", policy=policy or Policy()
         )
 
-    def sent(self, *, after: int = 0) -> list[JournalEntry]:
-        """The mutations of this branch that arrived at the destination, behind a position of its journal."""
-        return [entry for entry in self.sandbox.journal.entries(after=after) if entry.branch == self.branch]
-
     async def head(self) -> int:
         """The binding's position now."""
         row = await self.ledger.binding(self.binding)
@@ -152,6 +149,22 @@ class RealWriter:
         """The body of the last event of a kind."""
         found: dict[str, Any] = json.loads([e.body for e in await self.events(run_id) if e.kind == kind][-1])
         return found
+
+
+@dataclass(kw_only=True)
+class RealWriter(WriterOnLedger):
+    """The same on a sandbox, whose journal and store can be looked at."""
+
+    sandbox: RunningSandbox
+    url: str = ""
+    token: str = TOKEN
+
+    def __post_init__(self) -> None:
+        self.url = self.url or self.sandbox.url
+
+    def sent(self, *, after: int = 0) -> list[JournalEntry]:
+        """The mutations of this branch that arrived at the destination, behind a position of its journal."""
+        return [entry for entry in self.sandbox.journal.entries(after=after) if entry.branch == self.branch]
 
     def content(self) -> list[dict[str, Any]]:
         """What the branch holds, without ids and times."""

@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -47,9 +48,9 @@ def java() -> str:
     Raises:
         LiveServerError: there is none.
     """
-    candidates = (os.environ.get("JAVA_HOME", "") + "/bin/java", shutil.which("java"))
-    found = next((path for path in candidates if path and Path(path).is_file()), None)
-    if found is None:
+    home = os.environ.get("JAVA_HOME")
+    found = f"{home}/bin/java" if home else shutil.which("java")
+    if found is None or not Path(found).is_file():
         wanted = " or ".join(map(str, read_pins()["java"]))
         raise LiveServerError(f"Neo4j needs Java {wanted}. On Debian: apt-get install openjdk-17-jre-headless maven")
     return found
@@ -147,3 +148,10 @@ def _is_current(folder: Path, wanted: str) -> bool:
 
 def _mark(folder: Path, wanted: str) -> None:
     (folder / ".installed").write_text(wanted, encoding="ascii")
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{python()}\n")
+    except LiveServerError as error:
+        sys.exit(str(error))
