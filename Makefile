@@ -8,15 +8,15 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 # nothing of the user's reaches our processes: no Infrahub of theirs, no ledger of theirs, no proxy, no XDG folder
-CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | sed -nE 's/^((INFRAHUB|INFRAHUBCTL|APPLY_LEDGER|NETBOX|NAUTOBOT)_[A-Za-z0-9_]*|[A-Za-z]*_proxy|[A-Z]*_PROXY)=.*/-u \1/p') \
+CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | grep -v '^APPLY_LEDGER_TEST_' | sed -nE 's/^((INFRAHUB|INFRAHUBCTL|APPLY_LEDGER|NETBOX|NAUTOBOT)_[A-Za-z0-9_]*|[A-Za-z]*_proxy|[A-Z]*_PROXY)=.*/-u \1/p') \
 	XDG_CONFIG_HOME="$(CURDIR)/$(STATE)/config" XDG_DATA_HOME="$(CURDIR)/$(STATE)/data" \
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo test lint rules hostile mutants bench faults lock clean
+.PHONY: help demo test live live-crash live-start live-stop lint rules hostile mutants bench faults lock clean
 
 help: ## this list
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 $(BIN)/.installed: requirements.lock pyproject.toml
 	@python=$$(for name in $${PYTHON:-} python3 python3.13 python3.12 python3.11; do \
@@ -38,6 +38,34 @@ test: $(BIN)/.installed ## lint, types, import rules and every test
 	@bash tests/support/require_kafka.sh
 	@$(MAKE) --no-print-directory lint
 	@$(CLEAN) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# a server of our own, installed once, started for the tests and stopped after them; or the test server that is named
+LIVE_HOME := .state/infrahub
+LIVE_SERVER = $(CLEAN) $(BIN)/python -m tests.live.server
+LIVE_LIMIT = 360
+LIVE_START = $(LIVE_HOME) --schema tests/data/schema.yml --limit $(LIVE_LIMIT)
+LIVE_TESTS = $(if $(LIVE_ROWS),env APPLY_LEDGER_TEST_LIVE_ROWS=$(LIVE_ROWS)) $(BIN)/python -m pytest
+
+live: $(BIN)/.installed ## the tests that meet a real Infrahub, which is installed, started and stopped (LIVE_ROWS=all: whole inventories)
+	@rm -rf $(STATE) && mkdir -p $(STATE)
+ifeq ($(APPLY_LEDGER_TEST_INFRAHUB_ADDRESS),)
+	@bash tests/support/require_infrahub.sh $(BIN)/python
+	@$(LIVE_SERVER) run $(LIVE_START) -- $(LIVE_TESTS) -m live $(PYTEST_ARGS)
+else
+	@$(CLEAN) $(LIVE_TESTS) -m live $(PYTEST_ARGS)
+endif
+
+live-crash: $(BIN)/.installed ## kill -9 of a real Infrahub's API and database in the middle of an apply
+	@rm -rf $(STATE) && mkdir -p $(STATE)
+	@bash tests/support/require_infrahub.sh $(BIN)/python
+	@$(LIVE_SERVER) run $(LIVE_START) -- $(LIVE_TESTS) -m live_crash $(PYTEST_ARGS)
+
+live-start: $(BIN)/.installed ## start the server of make live ahead of it, and leave it running
+	@bash tests/support/require_infrahub.sh $(BIN)/python
+	@$(LIVE_SERVER) start $(LIVE_START)
+
+live-stop: $(BIN)/.installed ## stop the server that make live-start started
+	@$(LIVE_SERVER) stop $(LIVE_HOME)
 
 lint: $(BIN)/.installed ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

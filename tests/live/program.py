@@ -1,0 +1,76 @@
+"""The program as a person meets it, in front of a real Infrahub: processes, a folder and an embedded database."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.live.infrahub import LiveBranch
+
+_PROGRAM = (sys.executable, "-m", "ledger.cli.main")
+
+
+@dataclass(frozen=True)
+class LiveProgram:
+    """Commands of apply-ledger on one branch; artifacts below ``folder``, the ledger in ``database``."""
+
+    folder: Path
+    database: Path
+    branch: LiveBranch
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Nothing of the user's; the branch under test as the destination."""
+        foreign = ("INFRAHUB", "APPLY_LEDGER")
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(foreign) and not name.lower().endswith("_proxy")
+        }
+        return kept | {
+            "INFRAHUB_ADDRESS": self.branch.url,
+            "INFRAHUB_DEFAULT_BRANCH": self.branch.name,
+            "INFRAHUB_API_TOKEN": self.branch.token,
+            "INFRAHUB_SYNC_CACHE_DIR": str(self.folder / "runs"),
+            "APPLY_LEDGER_DATA_DIR": str(self.database),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+        }
+
+    def plan(self, configuration: Path, *options: str) -> dict[str, Any]:
+        """Make a plan; what the command says of it."""
+        planned: dict[str, Any] = json.loads(self._run("plan", "--config-file", str(configuration), *options))
+        return planned
+
+    def apply(self, planned: dict[str, Any]) -> dict[str, Any]:
+        """Commit exactly this plan and apply it; the run's summary."""
+        options = ("--expected-checksum", planned["plan_checksum"])
+        summary: dict[str, Any] = json.loads(self._run("apply", planned["run"], *options))
+        return summary
+
+    def events(self, planned: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """What is recorded of a run."""
+        yield from json.loads(self._run("replay", "--run", planned["run_id"]))
+
+    def holds(self) -> bool:
+        """Whether the ledger proves itself."""
+        return all(report["holds"] for report in json.loads(self._run("verify")))
+
+    def _run(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [*_PROGRAM, *arguments, "--output", "json"],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise AssertionError(f"apply-ledger {' '.join(arguments)} ended with {done.returncode}\n{done.stderr}")
+        return done.stdout
