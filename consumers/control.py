@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from consumers.lease import Clock, suspend_clock
-from consumers.ports import LedgerPort
+from consumers.ports import StopOrderPort
 from ledger.store.errors import StoreError
 
 _log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ class RunControl:
 
     def __init__(
         self,
-        ledger: LedgerPort,
+        ledger: StopOrderPort,
         binding_id: int,
         run_id: str,
         *,

@@ -74,6 +74,17 @@ class RunRefusedError(RefusalGroup):
         self.run_id = run_id
 
 
+class RehearsalRefusedError(RefusalGroup):
+    """A plan that the writer would refuse before its first write; nothing of it was rehearsed."""
+
+    def __init__(self, *, run_id: str, findings: Sequence[Finding]) -> None:
+        super().__init__(
+            checked=f"run {run_id}, as the writer would check it before its first write",
+            findings=findings,
+            next_action="correct what is named, then make and rehearse a fresh plan; nothing was written anywhere",
+        )
+
+
 class LeaseLostError(ApplyLedgerError):
     """This process no longer holds the binding: it appends nothing more and starts no request (G2)."""
 

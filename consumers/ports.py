@@ -13,6 +13,12 @@ from ledger.events import NewEvent, StoredEvent
 from ledger.store.records import Appended, BindingRow, ForeignWrite, InFlight, Lease, Order, OrderState
 
 
+class StopOrderPort(Protocol):
+    """Where orders to stop a run are looked for."""
+
+    async def pending_stop(self, binding_id: int, run_id: str) -> Order | None: ...  # noqa: D102 - see LedgerPort
+
+
 class LedgerPort(Protocol):
     """Reading, and storing what stands beside the events. Contracts: :class:`ledger.store.ledger.Ledger`."""
 

@@ -6,7 +6,6 @@ row gives. The manifest binds the plan to it. ``B/`` holds the destination's obj
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
@@ -18,18 +17,11 @@ from ledger.plan.errors import SchemaMismatchError, SnapshotValueError
 from ledger.plan.layout import DESTINATION_SIDE, SOURCE_SIDE
 from ledger.plan.model import SourceSnapshotRecord
 from ledger.plan.snapshot import ColumnType, EncodedCell, SnapshotWriter
+from ledger.plan.snapshot_rows import column_type
 from ledger.schema import Attribute
 from producers.mapping import MappingPlan
 from producers.records import ObservedRecord, SourceRecord
 from producers.references import LocalId, PeerToken
-
-_COLUMN_TYPES: Mapping[str, ColumnType] = {
-    **dict.fromkeys(("Number", "NumberPool", "Bandwidth", "Integer"), ColumnType.INTEGER),
-    **dict.fromkeys(("Boolean", "Checkbox"), ColumnType.BOOLEAN),
-    **dict.fromkeys(("ID", "Text", "TextArea", "String", "Dropdown", "Color", "DateTime"), ColumnType.TEXT),
-    **dict.fromkeys(("Email", "URL", "File", "MacAddress", "IPHost", "IPNetwork", "IPAddress"), ColumnType.TEXT),
-}
-"""Column type by attribute kind; every other kind (lists, JSON, unknown ones) is canonical JSON text."""
 
 _INT64 = range(-(2**63), 2**63)
 _REMEMBERED_REFERENCES = 10_000
@@ -51,7 +43,7 @@ class SnapshotSet:
         for kind in sorted(mapping.kinds):
             self._source[kind] = self._open(SOURCE_SIDE, kind, mapping.kinds[kind].fields)
             attributes = mapping.schema.kinds[kind].attributes
-            self._types[kind] = {name: _PYTHON.get(_column_type(attributes[name])) for name in attributes}
+            self._types[kind] = {name: _PYTHON.get(column_type(attributes[name])) for name in attributes}
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +58,7 @@ class SnapshotSet:
         directory = self._run_dir / side
         directory.mkdir(exist_ok=True)
         attributes = self._mapping.schema.kinds[kind].attributes
-        columns = {name: _column_type(attributes.get(name)) for name in fields}
+        columns = {name: column_type(attributes.get(name)) for name in fields}
         writer = SnapshotWriter(
             directory / f"{kind}.parquet", kind=kind, columns=columns, extracted_at=self._extracted_at
         )
@@ -118,10 +110,6 @@ class SnapshotSet:
         for writer in self._destination.values():
             writer.close()
         return sorted((writer.close() for writer in self._source.values()), key=lambda record: record.path)
-
-
-def _column_type(attribute: Attribute | None) -> ColumnType:
-    return ColumnType.JSON if attribute is None else _COLUMN_TYPES.get(attribute.kind, ColumnType.JSON)
 
 
 def _fits(expected: type | None, value: Any) -> bool:

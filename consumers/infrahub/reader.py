@@ -15,7 +15,7 @@ from consumers.infrahub.errors import DestinationReadError
 from consumers.infrahub.exchange import Event, Exchange, FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.pages import Page, count_text, page_text, peers_page_text, read_page, read_peers
-from consumers.infrahub.schema import fetch_schema
+from consumers.infrahub.schema import fetch_schema, fetch_schema_document
 from ledger.binding import DestinationBinding
 from ledger.destination import FieldSelection, IncompleteExtractionError, ObservedObject, PeerPointer
 from ledger.plan.errors import SchemaMismatchError, SecretValueRefusedError
@@ -47,6 +47,14 @@ class InfrahubReader:
         if self._schema is None:
             self._schema = await fetch_schema(self._gateway)
         return self._schema
+
+    async def schema_document(self) -> Mapping[str, Any]:
+        """The schema as a document that a sandbox can be made from.
+
+        Raises:
+            DestinationReadError: it cannot be fetched.
+        """
+        return await fetch_schema_document(self._gateway)
 
     async def count(self, kind: str) -> int:
         """How many objects of a kind there are now.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from infrahub_sdk.exceptions import Error
 from infrahub_sdk.schema import GenericSchemaAPI, NodeSchemaAPI
@@ -22,11 +24,27 @@ async def fetch_schema(gateway: InfrahubGateway) -> DestinationSchema:
         DestinationReadError: it could not be fetched, or is no schema that infrahub-sdk can read;
             DestinationNotAnsweringError where it may be fetched later.
     """
+    _, schema = await _fetch(gateway)
+    return schema
+
+
+async def fetch_schema_document(gateway: InfrahubGateway) -> Mapping[str, Any]:
+    """The same as a document in the shape of ``GET /api/schema``: what a sandbox is made from.
+
+    Raises:
+        DestinationReadError: see :func:`fetch_schema`.
+    """
+    document, _ = await _fetch(gateway)
+    return document
+
+
+async def _fetch(gateway: InfrahubGateway) -> tuple[Mapping[str, Any], DestinationSchema]:
     branch = gateway.settings.branch
     client = gateway.client
     try:
         await gateway.retrying(client.schema.all, branch, True)
-        return _parsed(client.schema.cache[branch])
+        document = _document(client.schema.cache[branch])
+        return document, parse_schema(document)
     except FailedExchange as failed:
         raise gateway.not_read(failed.exchange, **_checked(gateway)) from None  # foreign text is not masked
     except ConfigurationError as exc:
@@ -40,7 +58,7 @@ _UNREADABLE = (Error, LookupError, TypeError, ValueError, AttributeError, Arithm
 """The SDK checks little of what the server sends: an odd document ends in any of these (pydantic's are ValueErrors)."""
 
 
-def _parsed(fetched: BranchSchema) -> DestinationSchema:
+def _document(fetched: BranchSchema) -> dict[str, Any]:
     kinds = list(fetched.nodes.values())
     document = {
         "main": fetched.hash or None,
@@ -48,7 +66,7 @@ def _parsed(fetched: BranchSchema) -> DestinationSchema:
         "generics": [kind.model_dump(mode="json") for kind in kinds if isinstance(kind, GenericSchemaAPI)],
     }
     json.dumps(document, ensure_ascii=False).encode()  # halves of surrogate pairs could be neither sent nor recorded
-    return parse_schema(document)
+    return document
 
 
 _VERSION = "check that the address is an Infrahub server of version 1.x"

@@ -19,6 +19,7 @@ from ledger.cli import (
     audit_commands,
     commit_commands,
     plan_commands,
+    rehearse_command,
     run_commands,
     sandbox_command,
     service_commands,
@@ -67,6 +68,7 @@ def _global_options(
 
 for module in (
     plan_commands,
+    rehearse_command,
     commit_commands,
     run_commands,
     audit_commands,

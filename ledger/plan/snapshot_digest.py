@@ -39,17 +39,26 @@ def snapshot_digest(path: Path) -> tuple[str, int]:
         SnapshotCorruptError: the file is not a Parquet table, or a value has no canonical form.
         MemoryError: the table takes more memory than this process has.
     """
+    digest = hashlib.sha256()
+    count = 0
+    for row in snapshot_rows(path):
+        digest.update(b"\n" if count else b"")
+        digest.update(_row_bytes(row, path))
+        count += 1
+    return digest.hexdigest(), count
+
+
+def snapshot_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The logical rows of a snapshot, a batch in memory at a time, without the time of reading.
+
+    Raises:
+        PlanArtifactUnreadableError, SnapshotCorruptError, MemoryError: see :func:`snapshot_digest`.
+    """
     file = open_regular(path)
     if file is None:
         raise unreadable(path, "nothing")
-    digest = hashlib.sha256()
-    count = 0
     with file:
-        for row in _rows(_opened(file, path), path):
-            digest.update(b"\n" if count else b"")
-            digest.update(_row_bytes(row, path))
-            count += 1
-    return digest.hexdigest(), count
+        yield from _rows(_opened(file, path), path)
 
 
 def _opened(file: IO[bytes], path: Path) -> pq.ParquetFile:

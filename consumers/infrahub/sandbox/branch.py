@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,16 @@ class BranchInfo:
 
 
 class BranchStore:
-    """All objects of a branch. Methods here keep the indexes right; they check nothing (``writes`` does)."""
+    """All objects of a branch. Methods here keep the indexes right; they check nothing (``writes`` does).
+
+    ``watch`` is told of each object right before it, or an edge of it, changes: who wants to know what a write does
+    need not compare the whole branch.
+    """
 
     def __init__(self, info: BranchInfo, model: SchemaModel) -> None:
         self.info = info
         self.model = model
+        self.watch: Callable[[Node], None] | None = None
         self.nodes: dict[str, Node] = {}
         self.by_kind: dict[str, dict[str, Node]] = {kind.name: {} for kind in model.nodes()}
         self._unique: dict[UniqueGroup, dict[tuple[Any, ...], dict[str, None]]] = {}
@@ -55,6 +60,7 @@ class BranchStore:
 
     def add(self, node: Node) -> None:
         """Put a new object in; its values and peers are set, its peers do not know it yet."""
+        self._watched(node)
         self.nodes[node.id] = node
         self.by_kind[node.kind.name][node.id] = node
         for slot, peers in node.peers.items():
@@ -66,6 +72,7 @@ class BranchStore:
 
     def remove(self, node: Node) -> None:
         """Take an object out, and with it every edge that leads to it."""
+        self._watched(node)
         for slot, peers in list(node.peers.items()):
             reverse = _reversed(slot)
             for peer_id in peers:
@@ -78,12 +85,14 @@ class BranchStore:
 
     def set_values(self, node: Node, values: dict[str, Any]) -> None:
         """Store attribute values."""
+        self._watched(node)
         self._unindex_values(node, values)
         node.values.update(values)
         self._index_values(node, values)
 
     def set_peers(self, node: Node, end: RelationshipEnd, peer_ids: Iterable[str], at: str) -> None:
         """Replace the peers of one relationship on both sides; edges that stay keep their time."""
+        self._watched(node)
         before = node.peer_ids(end.slot)
         after = {peer_id: before.get(peer_id, at) for peer_id in peer_ids}
         for peer_id in before.keys() - after.keys():
@@ -95,6 +104,7 @@ class BranchStore:
 
     def reindex(self, node: Node) -> None:
         """Compute the uniqueness keys of an object again after its values or peers changed."""
+        self._watched(node)
         keys = tuple(unique_key(node, group) for group in node.kind.groups)
         if keys == node.unique_keys:
             return
@@ -133,12 +143,18 @@ class BranchStore:
         """The object of a kind, or of a kind below a generic, with exactly these components."""
         return next((node for node in self.of_kind(kind.name) if self.human_friendly_id(node) == components), None)
 
+    def _watched(self, node: Node) -> None:
+        if self.watch is not None:
+            self.watch(node)
+
     def _link(self, peer: Node, slot: str, node_id: str, at: str) -> None:
+        self._watched(peer)
         peer.peers.setdefault(slot, {})[node_id] = at
         if slot in peer.kind.keyed_slots:
             self.reindex(peer)
 
     def _unlink(self, peer: Node, slot: str, node_id: str) -> None:
+        self._watched(peer)
         peer.peers.get(slot, {}).pop(node_id, None)
         if slot in peer.kind.keyed_slots:
             self.reindex(peer)

@@ -44,6 +44,9 @@ _ADDRESS_PEERS = {
     "IpamIPPrefix": "RelatedIPPrefixNodeInput",
 }
 
+_OWN_TYPES = {made.name: made for made in (ACCOUNT, LINEAGE_OWNER, LINEAGE_SOURCE)}
+"""Types that every answer may hold; a relationship of the document may lead to one of them as well."""
+
 
 def build_schema(model: SchemaModel) -> GraphQLSchema:
     """The GraphQL schema with queries for every kind and generic, and mutations for every kind."""
@@ -92,7 +95,7 @@ class _SchemaBuilder:
         )
         self._types: dict[str, GraphQLInterfaceType | GraphQLObjectType] = {}
         for name in (CORE_NODE, *model.outside):
-            self._types[name] = GraphQLInterfaceType(name, _identity_fields)
+            self._types[name] = _OWN_TYPES.get(name) or GraphQLInterfaceType(name, _identity_fields)
         for kind in model.kinds.values():
             self._types[kind.name] = self._kind_type(kind)
         self._edges = {name: self._edge_type("Edged", name, nested=False) for name in self._types}

@@ -15,6 +15,9 @@ from ledger.schema import Attribute, DestinationSchema, Kind, parse_schema
 CORE_NODE = "CoreNode"
 """The interface that every object of Infrahub implements."""
 
+_OWN_TYPES = frozenset({CORE_NODE, "CoreGenericAccount", "LineageOwner", "LineageSource"})
+"""Generics of a server that the sandbox has as types of its own; a document may describe them, and need not."""
+
 _REVERSE = {"bidirectional": "bidirectional", "outbound": "inbound", "inbound": "outbound"}
 
 
@@ -53,6 +56,7 @@ class UniqueGroup:
     scope: str
     fields: tuple[str, ...]
     is_human_friendly_id: bool
+    is_part_of_human_friendly_id: bool = False
 
     @property
     def label(self) -> str:
@@ -111,7 +115,7 @@ def read_model(document: Mapping[str, Any]) -> SchemaModel:
         ConfigurationError: the document has not that shape.
     """
     schema = parse_schema(document)
-    raws = {raw["kind"]: raw for raw in (*document["generics"], *document["nodes"])}
+    raws = {raw["kind"]: raw for raw in (*document["generics"], *document["nodes"]) if raw["kind"] not in _OWN_TYPES}
     kinds = {name: _kind(raw, schema) for name, raw in raws.items()}
     outside = {end.peer for kind in kinds.values() for end in kind.ends.values()} - set(kinds) - {CORE_NODE}
     return SchemaModel(kinds=kinds, outside=tuple(sorted(outside)), document=document)
@@ -131,7 +135,7 @@ def _kind(raw: Mapping[str, Any], schema: DestinationSchema) -> KindModel:
         attributes=kind.attributes,
         ends=ends,
         groups=groups,
-        interfaces=(CORE_NODE, *kind.inherit_from) if kind.is_node else (),
+        interfaces=_interfaces(kind) if kind.is_node else (),
         concrete=schema.concrete_kinds(kind.kind),
         display_label=raw.get("display_label"),
         default_filter=raw.get("default_filter"),
@@ -140,6 +144,10 @@ def _kind(raw: Mapping[str, Any], schema: DestinationSchema) -> KindModel:
         keyed_slots=frozenset(end.slot for end in ends.values() if end.name in keyed),
         mandatory=tuple(mandatory),
     )
+
+
+def _interfaces(kind: Kind) -> tuple[str, ...]:
+    return (CORE_NODE, *(name for name in kind.inherit_from if name not in _OWN_TYPES))
 
 
 def _end(raw: Mapping[str, Any], schema: DestinationSchema) -> RelationshipEnd:
@@ -163,20 +171,30 @@ def _end(raw: Mapping[str, Any], schema: DestinationSchema) -> RelationshipEnd:
 
 
 def _groups(kind: Kind, schema: DestinationSchema) -> tuple[UniqueGroup, ...]:
-    """The kind's own constraints, then those of its generics: a generic's constraint spans every kind below it."""
+    """What is compared: within each generic first, then within the kind, unless a generic holds all of that already."""
+    groups: list[UniqueGroup] = []
+    own = _own_groups(kind)
+    shown = {group.fields for group in own}
+    for name in kind.inherit_from:
+        generic = schema.kinds.get(name)
+        inherited = _own_groups(generic) if generic is not None and generic.uniqueness_constraints else []
+        groups += inherited
+        if inherited and shown <= {group.fields for group in inherited}:
+            own = []
+    return (*groups, *own)
+
+
+def _own_groups(kind: Kind) -> list[UniqueGroup]:
     hfid = tuple(path.field for path in kind.human_friendly_id)
     groups = [_group(kind.kind, tuple(path.field for path in paths), hfid) for paths in kind.uniqueness_constraints]
     if hfid and not any(group.is_human_friendly_id for group in groups):
-        groups.append(UniqueGroup(kind.kind, hfid, is_human_friendly_id=True))
-    for name in kind.inherit_from:
-        generic = schema.kinds.get(name)
-        for paths in generic.uniqueness_constraints if generic is not None else ():
-            groups.append(UniqueGroup(name, tuple(path.field for path in paths), is_human_friendly_id=False))
-    return tuple(groups)
+        groups.append(_group(kind.kind, hfid, hfid))
+    return groups
 
 
 def _group(scope: str, fields: tuple[str, ...], hfid: tuple[str, ...]) -> UniqueGroup:
-    return UniqueGroup(scope, fields, is_human_friendly_id=bool(hfid) and sorted(fields) == sorted(hfid))
+    whole = bool(hfid) and set(fields) == set(hfid)
+    return UniqueGroup(scope, fields, whole, is_part_of_human_friendly_id=not whole and set(fields) < set(hfid))
 
 
 def _choices(raw: Mapping[str, Any]) -> tuple[Choice, ...]:
