@@ -17,6 +17,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError, UnknownTopicOrPartitionError
 from pydantic import BaseModel, ConfigDict, Field
 
+from ledger.broker import TOPIC_NAME, BrokerSecurity, reason_of, told_by_client
 from ledger.commit import PlanCommit
 from ledger.commit_message import MAX_MESSAGE_BYTES, Message, encode_commit
 from ledger.errors import ApplyLedgerError
@@ -33,6 +34,7 @@ class PublishSettings(BaseModel):
 
     Attributes:
         brokers: ``host:port`` pairs, separated by commas.
+        security: TLS and SASL.
         topic: of plan commits.
         client_id: as the broker's log shows it.
         request_timeout: of one request to the broker.
@@ -42,7 +44,8 @@ class PublishSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     brokers: str = Field(min_length=1)
-    topic: str = Field(default="plan-commits", pattern=r"^[A-Za-z0-9._-]{1,249}$")
+    security: BrokerSecurity = BrokerSecurity()
+    topic: str = Field(default="plan-commits", pattern=TOPIC_NAME)
     client_id: str = "apply-ledger-commit"
     request_timeout: float = Field(default=10.0, gt=0)
     publish_within: float = Field(default=30.0, gt=0)
@@ -116,18 +119,20 @@ class CommitPublisher:
             acks="all",
             request_timeout_ms=max(1, round(settings.request_timeout * 1000)),
             max_request_size=MAX_MESSAGE_BYTES + _OVERHEAD,
+            **settings.security.client_options(),
         )
-        try:
-            async with asyncio.timeout(settings.publish_within):
-                await producer.start()
-        except (KafkaError, OSError, TimeoutError) as exc:
-            await _closed(producer, settings.request_timeout)
-            raise BrokerNotReachedError(
-                checked=f"the brokers {settings.brokers}",
-                expected="a connection",
-                found=type(exc).__name__,
-                next_action="check address, credentials and certificate; nothing was published",
-            ) from exc
+        with told_by_client() as told:
+            try:
+                async with asyncio.timeout(settings.publish_within):
+                    await producer.start()
+            except (KafkaError, OSError, TimeoutError) as exc:
+                await _closed(producer, settings.request_timeout)
+                raise BrokerNotReachedError(
+                    checked=f"the brokers {settings.brokers}",
+                    expected="a connection",
+                    found=reason_of(exc, told),
+                    next_action="check address, credentials and certificate; nothing was published",
+                ) from exc
         self._producer = producer
         return producer
 

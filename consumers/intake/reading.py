@@ -24,9 +24,16 @@ from aiokafka.errors import (
 )
 from tenacity import AsyncRetrying, RetryError, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from consumers.intake.errors import BrokerUnavailableError, IntakeStuckError, MissingTopicError, VanishedOffsetsError
+from consumers.intake.errors import (
+    BrokerUnavailableError,
+    IntakeError,
+    IntakeStuckError,
+    MissingTopicError,
+    VanishedOffsetsError,
+)
 from consumers.intake.settings import IntakeSettings
 from consumers.intake.taking import PASSING, ReceivedMessage
+from ledger.broker import reason_of, told_by_client
 from ledger.store.records import MessagePlace
 
 _log = structlog.get_logger(__name__)
@@ -54,7 +61,9 @@ class Intake:
             IntakeStuckError: no poll came back for ``stuck_after``.
             StoreError: no message can be taken at all.
         """
-        consumer = await self._started()
+        consumer = await self._started(stop)
+        if consumer is None:
+            return
         self._alive_at = self._clock()
         polling = asyncio.create_task(self._poll_until(consumer, stop), name="intake")
         try:
@@ -78,33 +87,41 @@ class Intake:
                 next_action="start the intake anew; nothing is lost, offsets follow what is durable",
             )
 
-    async def _started(self) -> AIOKafkaConsumer:
+    async def _started(self, stop: asyncio.Event) -> AIOKafkaConsumer | None:
+        """A member of the group, or None where the end came before it was one."""
         settings = self._settings
+        enough = stop_after_delay(settings.start_within)
         trying = AsyncRetrying(
-            stop=stop_after_delay(settings.start_within),
+            stop=lambda state: stop.is_set() or enough(state),
             wait=wait_random_exponential(multiplier=0.1, max=2),
             retry=retry_if_exception_type((KafkaError, OSError, TimeoutError)),
         )
-        try:
-            async for attempt in trying:
-                with attempt:
-                    return await self._start_once()
-        except RetryError as exc:
-            cause = exc.last_attempt.exception()
-            if isinstance(cause, UnknownTopicOrPartitionError):
-                raise MissingTopicError(
-                    checked=f"the topic {settings.topic}",
-                    expected="that it exists",
-                    found="no such topic at these brokers",
-                    next_action="create it, with as many replicas as its messages are worth",
-                ) from cause
-            raise BrokerUnavailableError(
-                checked=f"the brokers {settings.brokers}",
-                expected=f"an answer within {settings.start_within:g} s",
-                found=type(cause).__name__,
-                next_action="check address, credentials and certificate; the client's log has the broker's reason",
-            ) from cause
+        with told_by_client() as told:
+            try:
+                async for attempt in trying:
+                    with attempt:
+                        return await self._start_once()
+            except RetryError as exc:
+                if stop.is_set():
+                    return None
+                cause = exc.last_attempt.exception()
+                raise self._not_started(cause, told) from cause
         raise RuntimeError("a retry ends with a result or an error")
+
+    def _not_started(self, cause: BaseException | None, told: list[str]) -> IntakeError:
+        if isinstance(cause, UnknownTopicOrPartitionError):
+            return MissingTopicError(
+                checked=f"the topic {self._settings.topic}",
+                expected="that it exists",
+                found="no such topic at these brokers",
+                next_action="create it with `apply-ledger kafka init`",
+            )
+        return BrokerUnavailableError(
+            checked=f"the brokers {self._settings.brokers}",
+            expected=f"an answer within {self._settings.start_within:g} s",
+            found=reason_of(cause, told),
+            next_action="check address, credentials and certificate",
+        )
 
     async def _start_once(self) -> AIOKafkaConsumer:
         settings = self._settings
@@ -118,6 +135,7 @@ class Intake:
             session_timeout_ms=_ms(settings.session_timeout),
             heartbeat_interval_ms=_ms(settings.heartbeat_interval),
             max_poll_records=settings.poll_records,
+            **settings.security.client_options(),
         )
         consumer.subscribe([settings.topic], listener=self._rebalances)
         try:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ledger.broker import TOPIC_NAME, BrokerSecurity
+
 
 class IntakeSettings(BaseModel):
     """One consumer group on one topic.
 
     Attributes:
         brokers: ``host:port`` pairs, separated by commas.
+        security: TLS and SASL.
         topic: of plan commits.
         group: of the consumers that share the topic's partitions.
         client_id: as the broker's log shows it.
@@ -27,7 +30,8 @@ class IntakeSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     brokers: str = Field(min_length=1)
-    topic: str = Field(default="plan-commits", pattern=r"^[A-Za-z0-9._-]{1,249}$")
+    security: BrokerSecurity = BrokerSecurity()
+    topic: str = Field(default="plan-commits", pattern=TOPIC_NAME)
     group: str = Field(default="apply-ledger-intake", min_length=1)
     client_id: str = "apply-ledger-intake"
     start_within: float = Field(default=30.0, gt=0)

@@ -84,12 +84,19 @@ class _Ends:
 
 
 async def carry_out(
-    settings: Settings, binding: DestinationBinding, run_id: str, *, by: str, wait_timeout: float | None
+    settings: Settings,
+    binding: DestinationBinding,
+    run_id: str,
+    *,
+    by: str,
+    wait_timeout: float | None,
+    is_new: bool = False,
 ) -> RunResult:
     """Wait for a run to end; claim the binding and work its inbox in order where nobody else does.
 
     Ctrl-C stops the run after the operation in flight where this process writes, else it ends the waiting. SIGTERM and
-    ``wait_timeout`` (seconds) finish the operation in flight and leave the run open.
+    ``wait_timeout`` (seconds) finish the operation in flight and leave the run open. ``is_new`` says that the order was
+    just given: where it is over by now, somebody was quick, and it was not over before.
 
     Raises:
         WaitTimeoutError: ``wait_timeout`` seconds have passed.
@@ -100,7 +107,7 @@ async def carry_out(
     dsns = await ledger_dsns(settings)
     ends = _Ends(asyncio.Event(), asyncio.Event())
     async with await Ledger.open(dsns.writer) as ledger:
-        was_over = not await _goes_on(ledger, binding, run_id)
+        was_over = not is_new and not await _goes_on(ledger, binding, run_id)
         with progress("operations") as report, _ended_by_signals(ends), _ended_after(ends, wait_timeout) as timed_out:
             await _write_or_watch(
                 new_writer(settings, dsns, binding, report), ledger, binding, run_id, by, ends, report

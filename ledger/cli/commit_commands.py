@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ledger.cli.applying import RunResult, carry_out, finish_artifact, show_result
+from ledger.cli.committing import PlacedCommit, place_commit, until_taken
 from ledger.cli.destinations import binding_to_write
 from ledger.cli.known_secrets import refuse_secrets
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
@@ -24,8 +25,6 @@ from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ledger.cli.settings import Settings
-    from ledger.commit import PlanCommit
-    from ledger.store.ledger import Receipt
 
 ChecksumOption = Annotated[
     str | None,
@@ -114,25 +113,9 @@ def commit(
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
-    order, receipt = run_async(_commit(settings, run, expected_checksum, reason, actor, policy, config_file))
-    record = {
-        "run_id": order.run_id,
-        "commit_id": order.commit_id,
-        "order_id": str(receipt.order_id),
-        "first": receipt.first,
-        "position": receipt.position,
-        "binding": order.binding.model_dump(),
-        "plan_checksum": order.plan_checksum,
-    }
-    _write_record(record, output, stream="commit")
-    if output is OutputForm.TABLE:
-        again = "committed" if receipt.first else "had been committed before; nothing changed"
-        people.print(f"run {order.run_id} {again} (ledger position {receipt.position})")
-    if receipt.first:
-        next_command(f"apply-ledger apply {run} --expected-checksum {order.plan_checksum}")
-        people.print("      or let a running `apply-ledger work` take it", style="dim")
-    else:
-        next_command(f"apply-ledger runs show {order.run_id}")
+    placed = run_async(_commit(settings, run, expected_checksum, reason, actor, policy, config_file))
+    _write_record(_document(placed), output, stream="commit")
+    _say_committed(placed, run, table=output is OutputForm.TABLE)
     return ExitCode.DONE
 
 
@@ -157,8 +140,12 @@ def apply(
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
 
     async def work() -> RunResult:
-        order, _ = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
-        result = await carry_out(settings, order.binding, order.run_id, by=order.actor, wait_timeout=wait_timeout)
+        placed = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
+        await until_taken(settings, placed)
+        order = placed.commit
+        result = await carry_out(
+            settings, order.binding, order.run_id, by=order.actor, wait_timeout=wait_timeout, is_new=placed.is_new
+        )
         finish_artifact(settings.cache_dir, run, result)
         return result
 
@@ -195,7 +182,7 @@ def resume(
             await ledger.submit_resume(row.id, run_id=run_id, by=by, reason=reason, policy=policy)
         if not wait:
             return None
-        result = await carry_out(settings, row.binding, run_id, by=by, wait_timeout=wait_timeout)
+        result = await carry_out(settings, row.binding, run_id, by=by, wait_timeout=wait_timeout, is_new=True)
         if "/" in run or list(settings.cache_dir.glob(f"*/{run_id}")):
             finish_artifact(settings.cache_dir, run, result)
         return result
@@ -233,7 +220,7 @@ async def _commit(
     actor: str | None,
     policy: Policy,
     config_file: Path | None,
-) -> tuple[PlanCommit, Receipt]:
+) -> PlacedCommit:
     from producers.commit import build_commit
 
     order = build_commit(
@@ -245,10 +232,36 @@ async def _commit(
         expected_checksum=_reviewed(expected_checksum),
         configuration=config_file,
     )
-    async with open_ledger(settings) as ledger:
-        order = order.model_copy(update={"binding": await binding_to_write(settings, ledger, order.binding)})
-        receipt = await ledger.submit_commit(await ledger.register_binding(order.binding), order)
-    return order, receipt
+    return await place_commit(settings, order)
+
+
+def _document(placed: PlacedCommit) -> dict[str, object]:
+    """What `commit` prints: the inbox's answer, or the place of the message where that is still to come."""
+    order, receipt, place = placed.commit, placed.receipt, placed.place
+    return {
+        "run_id": order.run_id,
+        "commit_id": order.commit_id,
+        "order_id": None if receipt is None else str(receipt.order_id),
+        "first": None if receipt is None else receipt.first,
+        "position": None if receipt is None else receipt.position,
+        "message": None if place is None else str(place),
+        "binding": order.binding.model_dump(),
+        "plan_checksum": order.plan_checksum,
+    }
+
+
+def _say_committed(placed: PlacedCommit, run: str, *, table: bool) -> None:
+    order, receipt = placed.commit, placed.receipt
+    if table and receipt is None:
+        people.print(f"run {order.run_id} published as message {placed.place}")
+    elif table and receipt is not None:
+        again = "committed" if receipt.first else "had been committed before; nothing changed"
+        people.print(f"run {order.run_id} {again} (ledger position {receipt.position})")
+    if receipt is None or receipt.first:
+        next_command(f"apply-ledger apply {run} --expected-checksum {order.plan_checksum}")
+        people.print("      or let a running `apply-ledger work` take it", style="dim")
+    else:
+        next_command(f"apply-ledger runs show {order.run_id}")
 
 
 def _reviewed(checksum: str | None) -> str | None:

@@ -39,7 +39,7 @@ def refuse_secrets(settings: Settings, *, config_file: Path | None = None, **wor
             raise SecretInWordsError(
                 checked=f"--{option}",
                 expected="words without a credential: they stand in the ledger for good",
-                found="a token of a destination, or a password of the database",
+                found="a token of a destination, or a password of the database or the brokers",
                 next_action="say it without; if that text was shown to others, change the credential",
             )
 
@@ -51,6 +51,12 @@ def _known(settings: Settings, config_file: Path | None) -> Iterator[str]:
             yield destination.token(os.environ).get_secret_value()
         except ConfigurationError:
             continue  # its absence is told where the token is needed
+    try:
+        password = settings.kafka.known_password()
+    except ConfigurationError:
+        password = None  # told where the brokers are needed
+    if password is not None:
+        yield password.get_secret_value()
     for dsn in (settings.dsn, settings.admin_dsn):
         yield from _password(dsn)
     if config_file is not None:

@@ -33,6 +33,8 @@ from pydantic_settings import (
 
 from consumers.settings import WriterTimes
 from ledger.binding import DestinationBinding
+from ledger.cli.kafka_settings import KafkaSettings
+from ledger.cli.secret_files import secret_file
 from ledger.cli.variables import ANOTHER_NAME, require_known_variables
 from ledger.errors import ConfigurationError
 
@@ -80,7 +82,7 @@ class DestinationSettings(BaseModel):
             ConfigurationError: neither has one; the message names the place, never a value.
         """
         if self.token_file is not None:
-            token = _secret_file("token_file", self.token_file)
+            token = secret_file("token_file", self.token_file)
             if not token:
                 raise _no_token(f"{self.token_file} is empty", "write a token of that Infrahub into it")
             return SecretStr(token)
@@ -118,6 +120,7 @@ class Settings(BaseSettings):
         default=Path(".infrahub-sync-cache"), validation_alias=AliasChoices("INFRAHUB_SYNC_CACHE_DIR", "cache_dir")
     )
     writer: WriterTimes = WriterTimes()
+    kafka: KafkaSettings = KafkaSettings()
     destination: tuple[DestinationSettings, ...] = ()
 
     @field_validator("cache_dir")
@@ -211,7 +214,10 @@ def _require_known_variables() -> None:
         os.environ,
         prefix=PREFIX,
         keys={*keys, "CONFIG", *(f"{key.upper()}_FILE" for key in _IN_FILES)},
-        nested={"WRITER": [name.upper() for name in WriterTimes.model_fields]},
+        nested={
+            "WRITER": [name.upper() for name in WriterTimes.model_fields],
+            "KAFKA": [name.upper() for name in KafkaSettings.model_fields],
+        },
     )
 
 
@@ -245,7 +251,7 @@ class _SecretFiles(PydanticBaseSettingsSource):
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         name = f"{PREFIX}{field_name.upper()}_FILE"
         path = os.environ.get(name)
-        return (_secret_file(name, Path(path)) if path else None), field_name, False
+        return (secret_file(name, Path(path)) if path else None), field_name, False
 
     def __call__(self) -> dict[str, Any]:
         found = {key: self.get_field_value(Settings.model_fields[key], key)[0] for key in _IN_FILES}
@@ -264,15 +270,3 @@ class _Implied(PydanticBaseSettingsSource):
             return {}
         branch = os.environ.get("INFRAHUB_DEFAULT_BRANCH") or "main"
         return {"destination": [{"url": address, "branch": branch}]}
-
-
-def _secret_file(name: str, path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigurationError(
-            checked=f"the file that {name} names",
-            expected="a readable text file",
-            found=f"{path}: {type(exc).__name__}",
-            next_action="make the file readable for this user, or correct the variable",
-        ) from exc

@@ -147,6 +147,11 @@ class OrderQueries(BindingQueries):
         )
         return bool(first)
 
+    async def message_refusal(self, place: MessagePlace) -> str | None:
+        """Why the message in ``place`` was refused, one line for each finding; None where it was not."""
+        reason = await self._session.value("message_refusal", place.topic, place.partition, place.offset)
+        return None if reason is None else str(reason)
+
     async def open_orders(self, binding_id: int) -> list[Order]:
         """What waits on a binding, in the order in which it came."""
         return [_order(row) for row in await self._session.rows("open_orders", binding_id)]

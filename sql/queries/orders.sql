@@ -45,6 +45,10 @@ order by operation_id, attempt desc;
 -- Record that a message cannot become an order.
 select ledger.refuse_message_v1($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
+-- name: message_refusal
+-- Why the message in this place could not become an order, where it could not.
+select reason from ledger.intake_refusal where topic = $1 and partition = $2 and "offset" = $3;
+
 -- name: committed_order
 -- The commit of a run with the columns by which it is looked up.
 select body, commit_id, plan_checksum, artifact_digest, source, position
