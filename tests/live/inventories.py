@@ -20,11 +20,25 @@ from tests.support.planning import LIBRARY, NETBOX
 ROWS = "APPLY_LEDGER_TEST_LIVE_ROWS"
 _DEVICE_TYPES = 100
 _TEMPLATES_OF_A_TYPE = 2
-_SITES_TO_DEVICES = frozenset(
-    "BuiltinTag OrganizationTenantGroup OrganizationTenant OrganizationManufacturer OrganizationRIR LocationRegion"
-    " LocationSiteGroup IpamASN LocationSite LocationRow DcimRackRole LocationRack DcimPlatform DcimDeviceRole"
-    " DcimDeviceType DcimVirtualChassis DcimDevice".split()
-)
+_SITES_TO_DEVICES = {
+    "BuiltinTag",
+    "OrganizationTenantGroup",
+    "OrganizationTenant",
+    "OrganizationManufacturer",
+    "OrganizationRIR",
+    "LocationRegion",
+    "LocationSiteGroup",
+    "IpamASN",
+    "LocationSite",
+    "LocationRow",
+    "DcimRackRole",
+    "LocationRack",
+    "DcimPlatform",
+    "DcimDeviceRole",
+    "DcimDeviceType",
+    "DcimVirtualChassis",
+    "DcimDevice",
+}
 
 
 def netbox(folder: Path, day: str) -> Path:

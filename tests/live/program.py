@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ledger.plan.model import PlannedOperation
+from ledger.plan.reader import load_plan_artifact
 from tests.live.infrahub import LiveBranch
 
 _PROGRAM = (sys.executable, "-m", "ledger.cli.main")
@@ -25,6 +27,10 @@ class LiveProgram:
     branch: LiveBranch
 
     @property
+    def _artifacts(self) -> Path:
+        return self.folder / "runs"
+
+    @property
     def environment(self) -> dict[str, str]:
         """Nothing of the user's; the branch under test as the destination."""
         foreign = ("INFRAHUB", "APPLY_LEDGER")
@@ -37,7 +43,7 @@ class LiveProgram:
             "INFRAHUB_ADDRESS": self.branch.url,
             "INFRAHUB_DEFAULT_BRANCH": self.branch.name,
             "INFRAHUB_API_TOKEN": self.branch.token,
-            "INFRAHUB_SYNC_CACHE_DIR": str(self.folder / "runs"),
+            "INFRAHUB_SYNC_CACHE_DIR": str(self._artifacts),
             "APPLY_LEDGER_DATA_DIR": str(self.database),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
         }
@@ -46,6 +52,10 @@ class LiveProgram:
         """Make a plan; what the command says of it."""
         planned: dict[str, Any] = json.loads(self._run("plan", "--config-file", str(configuration), *options))
         return planned
+
+    def operations(self, planned: dict[str, Any]) -> tuple[PlannedOperation, ...]:
+        """The operations of a plan as stored."""
+        return tuple(load_plan_artifact(self._artifacts / planned["run"]).operations)
 
     def apply(self, planned: dict[str, Any]) -> dict[str, Any]:
         """Commit exactly this plan and apply it; the run's summary."""

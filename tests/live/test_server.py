@@ -7,9 +7,8 @@ import tomllib
 import httpx
 import pytest
 
-from tests.live.infrahub import LiveBranch, LiveInfrahub
+from tests.live.infrahub import LiveInfrahub
 from tests.live.server.installation import PINS
-from tests.support.real_writer import REAL_SCHEMA
 
 pytestmark = pytest.mark.live
 

@@ -92,11 +92,9 @@ class ManagedProcesses:
         return "\n".join(self.log(name).read_text(encoding="utf-8", errors="replace").splitlines()[-_LINES_SHOWN:])
 
     def _remember_memory(self, name: str, pid: int) -> None:
-        with suppress(OSError):
-            status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
-            peak = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
-            memory = self.known.setdefault("peak_memory", {})
-            memory[name] = max(memory.get(name, 0), round(peak * 1024 / 1e6))
+        peak = sum(_peak_of(member) for member in _group(pid))
+        memory = self.known.setdefault("peak_memory", {})
+        memory[name] = max(memory.get(name, 0), round(peak * 1024 / 1e6))
 
 
 def _started(pid: int) -> int | None:
@@ -106,6 +104,26 @@ def _started(pid: int) -> int | None:
     except OSError:
         return None
     return None if fields[0] in "ZX" else int(fields[19])
+
+
+def _group(leader: int) -> list[int]:
+    """The living processes of a group."""
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+    members = []
+    for pid in pids:
+        with suppress(OSError):
+            if os.getpgid(pid) == leader:
+                members.append(pid)
+    return members
+
+
+def _peak_of(pid: int) -> int:
+    """The highest resident memory of a process, in KiB; 0 for one that is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")), 0)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
