@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from ledger.cli import (
     audit_commands,
     commit_commands,
+    kafka_commands,
     plan_commands,
     rehearse_command,
     run_commands,
@@ -73,6 +74,7 @@ for module in (
     run_commands,
     audit_commands,
     service_commands,
+    kafka_commands,
     sandbox_command,
 ):
     module.register(app)
