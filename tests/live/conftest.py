@@ -6,14 +6,17 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from ledger.store.embedded import EmbeddedPostgres
+from ledger.store.ledger import Ledger
 from tests.live.infrahub import LiveBranch
 from tests.live.program import LiveProgram
+from tests.live.writing import LiveWriter
+from tests.support.http_relay import HttpRelay, http_relay
 
 
 @pytest.fixture(scope="package")
@@ -31,3 +34,28 @@ def live_database() -> Iterator[Path]:
 def live_program(tmp_path: Path, live_database: Path, live_branch: LiveBranch) -> LiveProgram:
     """The command line, with a branch of the real Infrahub as its destination."""
     return LiveProgram(tmp_path, live_database, live_branch)
+
+
+@pytest.fixture
+async def relay(live_branch: LiveBranch) -> AsyncIterator[HttpRelay]:
+    """A relay in front of the real Infrahub."""
+    async with http_relay(live_branch.url) as running:
+        yield running
+
+
+@pytest.fixture
+async def live_writer(
+    postgres18_ledger_dsns: dict[str, str], live_branch: LiveBranch, relay: HttpRelay, tmp_path: Path
+) -> AsyncIterator[LiveWriter]:
+    """A writer in this process on a ledger of its own; it reaches its branch through the relay."""
+    dsn = postgres18_ledger_dsns["writer"]
+    async with await Ledger.open(dsn, allow_unsafe_fsync=True) as ledger:
+        yield LiveWriter(
+            dsn=dsn,
+            ledger=ledger,
+            url=relay.url,
+            token=live_branch.token,
+            branch=live_branch.name,
+            root=tmp_path,
+            live=live_branch,
+        )

@@ -1,0 +1,82 @@
+"""Requests and answers that are lost, cut or late on the way to a real server: what is recorded is true or unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger.plan.model import PlannedOperation
+from tests.live.writing import LiveWriter, create
+from tests.support.http_relay import Fate, HttpRelay
+from tests.support.inventory_operations import device_type, interface_template, manufacturer
+from tests.support.operations import many, update
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+
+PATIENT = {"request_timeout": 20.0, "lease_ttl": 30.0, "settle_seconds": 0.5}
+HASTY = {"request_timeout": 1.0, "lease_ttl": 6.0, "settle_seconds": 2.0}
+"""Gives up before the relay does; nothing that the relay holds is still held when the quiet time is over."""
+HELD = 1.6
+FATES = {
+    "lose request": PATIENT,
+    "cut request": PATIENT,
+    "hold request": HASTY,
+    "lose answer": PATIENT,
+    "cut answer": PATIENT,
+    "hold answer": HASTY,
+}
+
+
+def site_with_tags(writer: LiveWriter) -> tuple[PlannedOperation, list[str]]:
+    """An update that gives a site another set of tags, and the ids of these."""
+    ids = {name: create(writer.live, "BuiltinTag", name={"value": name}) for name in ("old", "red", "blue")}
+    site = create(writer.live, "LocationSite", name={"value": "s1"}, tags=[{"id": ids["old"]}])
+    tags = many("tags", "BuiltinTag", {"name": "red"}, {"name": "blue"})
+    payload = {"name": "s1", "description": "changed"}
+    operation = update("LocationSite", {"name": "s1"}, payload, tags, destination_id=site)
+    return operation, sorted([ids["red"], ids["blue"]])
+
+
+def is_written(writer: LiveWriter, operation: PlannedOperation) -> bool:
+    """Whether the server holds what the operation says."""
+    if operation.action == "update":
+        return bool(writer.site(str(operation.destination_id))["description"] == "changed")
+    return str((operation.payload or {})["name"]) in writer.names(operation.kind)
+
+
+@pytest.mark.rules("P18", "P21", "P26", "P36", "P65", "P127", "P128", "P129", "G3", "G4", "G5", "G6")
+@pytest.mark.parametrize("fate", FATES)
+async def test_ff22_what_is_recorded_after_a_lost_answer_is_true_and_the_run_ends_right(
+    fate: str, live_writer: LiveWriter, relay: HttpRelay
+) -> None:
+    live_writer.changes = dict(FATES[fate])
+    changed, tags = site_with_tags(live_writer)
+    # one create matched by its key, one update by id with a set of peers, one create that only our own id can match
+    planned = [
+        manufacturer("Arista"),
+        changed,
+        device_type("Arista", "7050"),
+        interface_template("Arista", "7050", "eth0"),
+    ]
+    stored = await live_writer.commit("run-1", planned)
+    for _ in stored:  # each operation meets the fate once, and then passes
+        relay.fates += [Fate(fate, HELD), Fate("pass")]  # type: ignore[arg-type]  # one of the names above
+
+    endings = []
+    outcome = await live_writer.writer().drain("run-1", by="ada")
+    while outcome.ending == "run.interrupted":
+        endings.append(outcome.ending)
+        for ordinal, recorded, _ in await live_writer.outcomes("run-1"):
+            assert recorded in ("applied", "unknown"), "a lost answer proves nothing"
+            if recorded == "applied":
+                assert ordinal is not None
+                assert is_written(live_writer, stored[ordinal])
+        await live_writer.resume("run-1")
+        outcome = await live_writer.writer().drain("run-1", by="ada")
+
+    assert outcome.ending == "run.applied"
+    assert len(endings) >= len(stored)
+    assert relay.most_under_way == 1, "two attempts at one object were under way at once"
+    assert live_writer.names("OrganizationManufacturer") == ["Arista"]
+    assert live_writer.names("DcimDeviceType") == ["7050"]
+    assert live_writer.names("DcimInterfaceTemplate") == ["eth0"]
+    assert live_writer.site(str(changed.destination_id)) == {"description": "changed", "tags": tags, "count": 2}

@@ -1,0 +1,54 @@
+"""Our writer in this process, before a real Infrahub and mostly behind a relay; and the truth to judge it by."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from tests.live.infrahub import LiveBranch
+from tests.support.real_writer import WriterOnLedger
+
+_ENDINGS = ("run.applied", "run.failed", "run.interrupted", "run.stopped", "plan.refused")
+_STEP = 0.02
+
+
+@dataclass(kw_only=True)
+class LiveWriter(WriterOnLedger):
+    """A writer whose ``url`` may lead through a relay; ``live`` is the branch itself."""
+
+    live: LiveBranch
+
+    def names(self, kind: str) -> list[str]:
+        """The names of all objects of a kind, straight from the server, each as often as it is there."""
+        edges = self.live.query(f"query {{ {kind} {{ edges {{ node {{ name {{ value }} }} }} }} }}")[kind]["edges"]
+        return sorted(edge["node"]["name"]["value"] for edge in edges)
+
+    def site(self, node_id: str) -> dict[str, Any]:
+        """Description and tags of a site, straight from the server; its count of tags beside the tags themselves."""
+        text = """query($ids: [ID]) { LocationSite(ids: $ids) { edges { node {
+            description { value } tags { count edges { node { id } } } } } } }"""
+        (edge,) = self.live.query(text, {"ids": [node_id]})["LocationSite"]["edges"]
+        node = edge["node"]
+        tags = sorted(peer["node"]["id"] for peer in node["tags"]["edges"])
+        return {"description": node["description"]["value"], "tags": tags, "count": node["tags"]["count"]}
+
+    async def ended(self, run_id: str) -> list[str]:
+        """Wait until writers elsewhere have applied a run, resuming it whenever it is interrupted; its endings."""
+        seen: list[str] = []
+        while not seen or seen[-1] == "run.interrupted":
+            found = [kind for kind in await self.kinds(run_id) if kind in _ENDINGS]
+            if len(found) == len(seen):
+                await asyncio.sleep(_STEP)
+                continue
+            seen = found
+            if seen[-1] == "run.interrupted":
+                await self.resume(run_id)
+        return seen
+
+
+def create(branch: LiveBranch, kind: str, **data: Any) -> str:
+    """Put an object into a branch; returns its id."""
+    text = f"mutation($data: {kind}CreateInput!) {{ {kind}Create(data: $data) {{ ok object {{ id }} }} }}"
+    node_id: str = branch.query(text, {"data": data})[f"{kind}Create"]["object"]["id"]
+    return node_id
