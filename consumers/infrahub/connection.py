@@ -66,6 +66,15 @@ async def open_reader(
         yield InfrahubReader(gateway)
 
 
+@asynccontextmanager
+async def open_gateway(
+    settings: InfrahubSettings, *, factory: TransportFactory | None = None
+) -> AsyncIterator[InfrahubGateway]:
+    """The bare client of one branch, for questions that are about the server; its time-out is that of a request."""
+    async with _gateway(settings, _ReadingNeedsNoLease(), settings.request_timeout, factory, planning=True) as gateway:
+        yield gateway
+
+
 def declared(*destinations: InfrahubSettings) -> SettingsLookup:
     """A lookup over a fixed list of destinations."""
     known = {settings.binding: settings for settings in destinations}
@@ -102,6 +111,6 @@ async def _gateway(
 ) -> AsyncIterator[InfrahubGateway]:
     transport = PooledTransport(settings, guard=guard, deadline=deadline, factory=factory)
     try:
-        yield InfrahubGateway(new_client(settings, transport), settings, planning=planning)
+        yield InfrahubGateway(new_client(settings, transport), settings, requester=transport, planning=planning)
     finally:
         await transport.aclose()

@@ -6,12 +6,15 @@ All GraphQL goes through :meth:`InfrahubGateway.execute`: constant text, values 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import httpx
 import tenacity
 from infrahub_sdk import InfrahubClient
+from infrahub_sdk.types import AsyncRequester, HTTPMethod
 
 from consumers.infrahub.answers import Answer, Shape, read_answer
 from consumers.infrahub.classification import advice_while_planning, classify
@@ -43,9 +46,18 @@ class InfrahubGateway:
     ``planning`` says that there is no run yet: then nobody is told to resume one.
     """
 
-    def __init__(self, client: InfrahubClient, settings: InfrahubSettings, *, planning: bool = False) -> None:
+    def __init__(
+        self,
+        client: InfrahubClient,
+        settings: InfrahubSettings,
+        *,
+        requester: AsyncRequester | None = None,
+        planning: bool = False,
+    ) -> None:
+        """``requester`` is what lies below ``client``; only :meth:`get` asks it directly."""
         self.client = client
         self.settings = settings
+        self._requester = requester
         self._planning = planning
         self._redactor = Redactor(settings.secrets)
 
@@ -67,6 +79,21 @@ class InfrahubGateway:
             FailedExchange: of the last try, for everything that is no clean answer.
         """
         return await self.retrying(self._execute_once, query, variables, again=_passing)
+
+    async def get(self, path: str) -> httpx.Response:
+        """One GET of the server's own, with the token; asked again where it may pass.
+
+        Raises:
+            FailedExchange: of the last try, for everything that is no JSON object with HTTP 200.
+        """
+        if self._requester is None:
+            raise RuntimeError("this gateway was made without what lies below its client")
+        token = self.settings.token
+        headers = {} if token is None else {"X-INFRAHUB-KEY": token.get_secret_value()}
+        url = f"{self.settings.url}{path}"
+        return await self.retrying(
+            self._requester, url, HTTPMethod.GET, headers, math.ceil(self.settings.request_timeout), again=_passing
+        )
 
     async def retrying(
         self,

@@ -75,7 +75,7 @@ class PooledTransport:
         self._deadline = deadline
         self._redactor = Redactor(settings.secrets)
         self._timeout = httpx.Timeout(deadline, connect=min(settings.connect_timeout, deadline)).as_dict()
-        tls = _tls_context(settings)
+        tls = tls_context(settings)
         limits = httpx.Limits(max_connections=_MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS)
         self._factory = factory or (lambda: httpx.AsyncHTTPTransport(verify=tls, limits=limits, trust_env=False))
         self._pool = _Pool(self._factory())
@@ -198,7 +198,12 @@ def _encode(payload: dict[str, Any]) -> bytes:
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _tls_context(settings: InfrahubSettings) -> ssl.SSLContext:
+def tls_context(settings: InfrahubSettings) -> ssl.SSLContext:
+    """Whom this destination's connections trust.
+
+    Raises:
+        ConfigurationError: the file of authorities cannot be read, or holds none.
+    """
     if not settings.url.lower().startswith("https:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # never used, and cheap; httpx would load all authorities
     try:

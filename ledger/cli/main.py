@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 from ledger.cli import (
     audit_commands,
     commit_commands,
+    doctor_command,
     kafka_commands,
     plan_commands,
     rehearse_command,
@@ -73,6 +74,7 @@ for module in (
     commit_commands,
     run_commands,
     audit_commands,
+    doctor_command,
     service_commands,
     kafka_commands,
     sandbox_command,

@@ -35,6 +35,10 @@ class Page:
         """A table moved to the right, with an empty line below."""
         self._print(Padding(content, (0, 0, 1, columns), expand=False))
 
+    def indented(self, content: RenderableType, columns: int) -> None:
+        """A renderable moved to the right, without an empty line below."""
+        self._print(Padding(content, (0, 0, 0, columns), expand=False))
+
     def last_line(self, text: Text) -> None:
         """One line that is never wrapped, whatever the width."""
         self._pending.append(text)

@@ -1,0 +1,115 @@
+"""Checks of the ledger's database: reachable, of this program's schema, durable, with rights that are not too wide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ledger.checkup import Check, Said, clock_said, failure, good, warning
+from ledger.store.connect import Limits, check_schema, check_server, connect
+from ledger.store.ledger import Ledger
+from ledger.store.session import store_errors
+from ledger.store.sql_files import migrations, query
+
+_LIMITS = Limits(connect=5.0, statement=10.0)
+_NAME = "apply-ledger doctor"
+
+
+@dataclass
+class LedgerCheckup:
+    """The checks of one database.
+
+    Args:
+        dsn: of the service's login.
+        projector_dsn: of the login that keeps the projections; often the same.
+    """
+
+    dsn: str
+    projector_dsn: str
+    _connection: Any = field(default=None, init=False)
+
+    def checks(self) -> Sequence[Check]:
+        """All of them, in order."""
+        return (
+            Check("database", self._reachable),
+            Check("migrations", self._migrated, needs=("database",)),
+            Check("durability", self._durable, needs=("database", "migrations")),
+            Check("roles", self._rights, needs=("database", "migrations")),
+            Check("append-only", self._guarded, needs=("database", "migrations", "durability")),
+            Check("database clock", self._clock, needs=("database",)),
+        )
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        if self._connection is not None:
+            await self._connection.close(timeout=_LIMITS.open)
+
+    async def _reachable(self) -> Said:
+        began = time.monotonic()
+        self._connection = await connect(self.dsn, application_name=_NAME, limits=_LIMITS)
+        took = (time.monotonic() - began) * 1000
+        version = ".".join(str(part) for part in self._connection.get_server_version()[:2])
+        return good(f"PostgreSQL {version}, connected in {took:.0f} ms", version=version)
+
+    async def _migrated(self) -> Said:
+        with store_errors("the migrations of the ledger's database"):
+            await check_schema(self._connection)
+        newest = migrations()[-1].version
+        return good(f"exactly those of this program, up to {newest}", newest=newest)
+
+    async def _durable(self) -> Said:
+        with store_errors("the settings of the ledger's database"):
+            await check_server(self._connection, allow_unsafe_fsync=False)
+        return good("fsync, full_page_writes and synchronous_commit are on; no pooler exchanges sessions")
+
+    async def _rights(self) -> Sequence[Said]:
+        said = [_judged(await self._login(self.dsn), "writer", "read and append")]
+        if self.projector_dsn != self.dsn:
+            said.append(_judged(await self._login(self.projector_dsn), "projector", "keep the projections"))
+        return said
+
+    async def _login(self, dsn: str) -> Any:
+        connection = await connect(dsn, application_name=_NAME, limits=_LIMITS)
+        try:
+            with store_errors("the rights of the ledger's login"):
+                return await connection.fetchrow(query("login_rights"))
+        finally:
+            await connection.close(timeout=_LIMITS.open)
+
+    async def _guarded(self) -> Said:
+        async with await Ledger.open(self.dsn, application_name=_NAME, limits=_LIMITS, ask_again_for=1.0) as ledger:
+            unguarded = await ledger.unguarded_tables()
+        if unguarded:
+            return failure(
+                f"triggers that keep events from being changed are not in force on {', '.join(unguarded)}",
+                "run `apply-ledger migrate` as the administrator, then `apply-ledger verify`: somebody took them away",
+                tables=unguarded,
+            )
+        return good("the triggers that keep events from being changed are in force")
+
+    async def _clock(self) -> Said:
+        before = datetime.now(UTC)
+        with store_errors("the clock of the ledger's database"):
+            told: datetime = await self._connection.fetchval(query("database_clock"))
+        after = datetime.now(UTC)
+        return clock_said(told, before, after, whose="the database's clock")
+
+
+def _judged(rights: Any, wanted: str, what: str) -> Said:
+    login = str(rights["login"])
+    facts = {name: rights[name] for name in ("login", "writer", "projector", "reader", "owner", "superuser")}
+    has = [name for name in ("writer", "projector", "reader") if rights[name]]
+    if not rights[wanted]:
+        said = f"the login {login} is no member of ledger_{wanted}, so it cannot {what}"
+        return failure(said, f"as an administrator: GRANT ledger_{wanted} TO {login}", **facts)
+    for name, why in (("superuser", "a superuser"), ("owner", "a member of ledger_owner")):
+        if rights[name]:
+            return warning(
+                f"the login {login} is {why}: it could rewrite the record, and only a head kept elsewhere would tell",
+                "give the service a login of its own with ledger_writer and ledger_projector and nothing else",
+                **facts,
+            )
+    return good(f"the login {login} has {', '.join(f'ledger_{name}' for name in has)} and no more", **facts)
