@@ -101,12 +101,12 @@ class CheckResult:
 
 async def run_checks(subject: str, checks: Sequence[Check]) -> AsyncGenerator[CheckResult, None]:
     """Run checks in their order; a refusal of ours is a failure of the check, and a defect propagates."""
-    missed: set[str] = set()
+    causes: dict[str, str] = {}
     for check in checks:
-        lacking = [name for name in check.needs if name in missed]
-        said = [skipped(f"not looked at: {', '.join(lacking)} failed")] if lacking else await _look(check)
-        if lacking or any(one.verdict is Verdict.FAILURE for one in said):
-            missed.add(check.name)
+        cause = next((causes[name] for name in check.needs if name in causes), None)
+        said = [skipped(f"not looked at, because of the {cause}")] if cause is not None else await _look(check)
+        if cause is not None or any(one.verdict is Verdict.FAILURE for one in said):
+            causes[check.name] = cause or check.name
         for one in said:
             yield CheckResult(subject, check.name, one)
 
@@ -136,7 +136,7 @@ def clock_said(told: datetime, before: datetime, after: datetime, *, whose: str,
     off = 0.0 if early <= 0 <= late else (early if early > 0 else late)
     if abs(off) < CLOCK_SECONDS:
         within = max(abs(off), (after - before).total_seconds(), resolution, 0.001)
-        return good(f"{whose} is ours, within {within:.3g} s", seconds=round(off, 3))
+        return good(f"{whose} is ours, within {within:.2g} s", seconds=round(off, 3))
     way = "ahead of" if off > 0 else "behind"
     return warning(
         f"{whose} is {abs(off):,.1f} s {way} ours",

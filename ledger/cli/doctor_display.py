@@ -18,13 +18,19 @@ _SIGNS = {Verdict.GOOD: "ok", Verdict.WARNING: "warn", Verdict.FAILURE: "FAIL", 
 _NAMES = {Verdict.GOOD: "good", Verdict.WARNING: "warning", Verdict.FAILURE: "failed", Verdict.SKIPPED: "not looked at"}
 _SIGN_COLUMN = 6
 _CHECK_COLUMN = 16
+_WIDE = 110
+"""Columns of a terminal from which on the sync's identity is shown beside the destination's key."""
+
+_CONVERGES = {"human-friendly id": "hfid"}
 
 
 class DoctorPage:
     """Shows results as they come, grouped by what they are about."""
 
     def __init__(self) -> None:
-        self._page = Page(data_console())
+        console = data_console()
+        self._page = Page(console)
+        self._width = console.width
         self._subject: str | None = None
 
     def show(self, result: CheckResult) -> None:
@@ -44,7 +50,7 @@ class DoctorPage:
             self._hanging(Text(" " * (_SIGN_COLUMN + _CHECK_COLUMN)), f"→ {words(said.next_action)}", "cyan")
         table = said.facts.get("table")
         if isinstance(table, Sequence) and table:
-            page.block(_kinds(table), 2 + _SIGN_COLUMN)
+            page.block(_kinds(table, wide=self._width >= _WIDE), 2 + _SIGN_COLUMN)
         page.flush()
 
     def end(self, counts: Mapping[Verdict, int]) -> None:
@@ -62,15 +68,18 @@ class DoctorPage:
         self._page.indented(grid, 2)
 
 
-def _kinds(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _kinds(rows: Sequence[Mapping[str, Any]], *, wide: bool) -> Table:
     """Which kind converges on what: the destination's key, not the configuration's identifiers (P40, P43)."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("kind", overflow="fold")
-    table.add_column("converges on")
+    table.add_column("converges on", no_wrap=True)
     table.add_column("key at the destination", overflow="fold")
-    table.add_column("identity of the sync", overflow="fold")
+    if wide:
+        table.add_column("identity of the sync", overflow="fold")
     for row in rows:
         style = "red" if row["problem"] else ("yellow" if row["converges_on"] == "constraint" else "")
-        cells = (row["kind"], row["converges_on"], ", ".join(row["key"]) or "–", ", ".join(row["identity"]) or "–")
+        key = ", ".join(path.removesuffix("__value").replace("__", ".") for path in row["key"])
+        cells = [row["kind"], _CONVERGES.get(row["converges_on"], row["converges_on"]), key or "–"]
+        cells += [", ".join(row["identity"]) or "–"] if wide else []
         table.add_row(*(Text(words(str(cell)), style=style) for cell in cells))
     return table

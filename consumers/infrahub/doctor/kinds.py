@@ -23,6 +23,7 @@ Convergence = Literal["human-friendly id", "constraint", "nothing"]
 _KEYLESS = "it has neither a human-friendly id nor a uniqueness constraint: each create would be one more object"
 _GIVE_KEY = "name these fields among the identifiers of its entry, or declare a key in the schema"
 _NEEDED = ("view", "create", "update")
+_MAX_NAMED = 10
 _NO_CONFIGURATION = "no configuration was named: --config-file or --name looks at the kinds that it writes"
 
 
@@ -152,7 +153,7 @@ def _rights(data: Mapping[str, Any], key: str, kind: str) -> Mapping[str, Any] |
 def _permitted_said(kinds: Sequence[str], denied: Mapping[str, list[str]], unknown: Sequence[str]) -> Sequence[Said]:
     said = [
         failure(
-            f"{', '.join(names)}: the account may not {' or '.join(actions)}",
+            f"{_named(names, len(kinds))}: the account may not {' or '.join(actions)}",
             "give its role these permissions on these kinds and this branch",
             kinds=names,
             actions=list(actions),
@@ -169,6 +170,13 @@ def _permitted_said(kinds: Sequence[str], denied: Mapping[str, list[str]], unkno
         )
     fine = len(kinds) - len(denied) - len(unknown)
     return said or [good(f"the account may {', '.join(_NEEDED)} all {fine:,} kinds", kinds=fine)]
+
+
+def _named(names: Sequence[str], total: int) -> str:
+    if len(names) == total > 1:
+        return f"all {total:,} kinds"
+    more = f" and {len(names) - _MAX_NAMED:,} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more
 
 
 def _grouped(denied: Mapping[str, list[str]]) -> dict[tuple[str, ...], list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 import time
@@ -58,7 +59,8 @@ class ReachabilityChecks:
             return failure(f"{where}: no connection within {self._settings.connect_timeout:g} s", advice)
         except OSError as exc:
             advice = "check that the server runs, and its port"
-            return failure(f"{where}: {exc.strerror or exc}", advice)
+            reason = os.strerror(exc.errno) if exc.errno is not None else str(exc)
+            return failure(f"{where}: {reason}", advice)
         took = (time.monotonic() - began) * 1000
         await _closed(writer)
         return good(f"{where} accepts connections, in {took:.0f} ms", milliseconds=round(took, 1))
