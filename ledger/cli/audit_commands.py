@@ -23,6 +23,7 @@ from ledger.cli.plan_commands import OutputOption
 from ledger.cli.progress import progress
 from ledger.cli.run_lookup import binding_of_run, run_id_of
 from ledger.cli.session import ledger_dsns, open_ledger, require_ledger, run_async, settings_of
+from ledger.cli.topic_verification import audit_topic, show_topic_audit
 from ledger.errors import ApplyLedgerError, ConfigurationError, UsageError
 from ledger.exit_codes import ExitCode
 
@@ -123,10 +124,16 @@ def verify(
     context: typer.Context,
     url: UrlOption = None,
     branch: BranchOption = None,
+    from_kafka: Annotated[
+        bool, typer.Option("--from-kafka", help="From the topic of events alone, without the database.")
+    ] = False,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """Check the chain of events, the stored plans and the outcomes; say what held and what could not be checked."""
     settings = settings_of(context)
+    if from_kafka:
+        wanted = None if url is None else DestinationBinding(url=_normalised(url), branch=branch or "main")
+        return show_topic_audit(run_async(audit_topic(settings)), wanted, branch, output)
     require_ledger(settings)
     reports = run_async(_verify(settings, url, branch))
     if output is OutputForm.TABLE:

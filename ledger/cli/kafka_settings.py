@@ -12,6 +12,7 @@ from ledger.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from consumers.intake.settings import IntakeSettings
+    from consumers.relay.settings import RelaySettings
     from producers.publish import PublishSettings
 
 
@@ -153,4 +154,16 @@ class KafkaSettings(BaseModel):
             client_id=f"{self.client_id}-intake",
             request_timeout=self.request_timeout,
             stuck_after=self.stuck_after,
+        )
+
+    def relay_settings(self) -> RelaySettings:
+        """For relaying events, and for reading them."""
+        from consumers.relay.settings import RelaySettings
+
+        return RelaySettings(
+            brokers=self.require_brokers(),
+            security=self.security(),
+            topic=self.events_topic,
+            client_id=f"{self.client_id}-relay",
+            request_timeout=self.request_timeout,
         )

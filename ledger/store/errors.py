@@ -239,3 +239,20 @@ class MigrationFailedError(MigrationError):
 
 class PasswordRefusedError(MigrationError):
     """A password for a role that cannot be encoded without a choice of spelling."""
+
+
+# The relay
+
+
+class RelayHeldError(StoreError):
+    """Another process relays this binding to this topic."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class RelayFencedError(StoreError):
+    """This relay was taken over; its cursor is not moved by it any more."""
+
+
+class RelayCursorError(AlarmError):
+    """A relay's cursor would go back, or onto an event that this log does not have."""

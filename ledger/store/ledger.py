@@ -21,6 +21,7 @@ from ledger.store.records import (
     StoredArtifact,
     StoredPlan,
 )
+from ledger.store.relay import RelayQueries
 from ledger.store.session import Session
 
 __all__ = [
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 
-class Ledger(OrderQueries, PlanQueries, ObjectHistoryQueries):
+class Ledger(OrderQueries, PlanQueries, ObjectHistoryQueries, RelayQueries):
     """A few connections to the ledger's database. Use it as an asynchronous context manager, or close it.
 
     Every method may raise ``LedgerUnavailableError`` or ``LedgerBusyError`` after asking again for a bounded time; a

@@ -89,6 +89,11 @@ OWN_STATES: Mapping[str, Meaning] = {
         "the message that was refused from this place before",
         "find out whether the topic was made anew; an intake that starts over needs a topic of another name",
     ),
+    "LG025": Meaning(errors.RelayHeldError, "a relay that is free", "leave it to the process that relays now"),
+    "LG026": Meaning(
+        errors.RelayFencedError, "the claim that holds the relay", "nothing: the process that holds it now goes on"
+    ),
+    "LG027": Meaning(errors.RelayCursorError, "a place further on in this very log", _ALARM),
 }
 
 _EXCHANGED = Meaning(

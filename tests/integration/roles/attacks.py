@@ -85,6 +85,7 @@ TABLES = {
     "plan_coverage": "line",
     "artifact": "manifest",
     "detail": "data",
+    "relay": "position",
     "event_kind": "by_control",
     "schema_migration": "checksum",
     "projection_cursor": "position",

@@ -55,6 +55,7 @@ def claim(body: str, *, binding: int = 1, epoch: int = 1) -> str:
     return f"select ledger.claim_v1({binding}, 'mine', 60, 0, 'host', {epoch}, gen_random_uuid(), 1, '{body}')"
 
 
+_GENESIS = "decode(repeat('00', 32), 'hex')"
 _COMMIT = '{"run_id": "r", "commit_id": "%s"}' % ("0" * 32)
 _PLAN = "(select checksum from ledger.plan)"
 _DONE = "array['op_0000000000000000']"
@@ -238,4 +239,28 @@ PLANS = [
     ),
 ]
 
-CALLS = [*FENCE, *KINDS, *EVENTS, *BODIES, *ARRAYS, *FORGERIES, *PLANS]
+RELAY = [
+    Call("a relay of no binding", "select ledger.claim_relay_v1(99, 'topic', 'mine', 60)", "LG010"),
+    Call("a relay of nobody", "select ledger.claim_relay_v1(1, 'topic', null, 60)", "LG021"),
+    Call("a relay for ever", "select ledger.claim_relay_v1(1, 'topic', 'mine', 'Infinity')", "LG021"),
+    Call("a relay to no topic", "select ledger.claim_relay_v1(1, '', 'mine', 60)", "23514"),
+    Call("a held relay", "select ledger.claim_relay_v1(1, 'held', 'mine', 60)", "LG025"),
+    Call("another's cursor", f"select ledger.advance_relay_v1(1, 'held', 'mine', 1, 0, {_GENESIS}, 1)", "LG026"),
+    Call("an epoch to come", f"select ledger.advance_relay_v1(1, 'held', 'relay-1', 2, 0, {_GENESIS}, 1)", "LG026"),
+    Call("no epoch", f"select ledger.advance_relay_v1(1, 'held', 'relay-1', null, 0, {_GENESIS}, 1)", "LG026"),
+    Call(
+        "a cursor that goes back", f"select ledger.advance_relay_v1(1, 'held', 'relay-1', 1, 0, {_GENESIS}, 1)", "LG027"
+    ),
+    Call(
+        "a cursor behind the end",
+        f"select ledger.advance_relay_v1(1, 'held', 'relay-1', 1, 999, {_GENESIS}, 1)",
+        "LG027",
+    ),
+    Call(
+        "a cursor of another log",
+        f"select ledger.advance_relay_v1(1, 'held', 'relay-1', 1, 2, {_GENESIS}, 1)",
+        "LG027",
+    ),
+]
+
+CALLS = [*RELAY, *FENCE, *KINDS, *EVENTS, *BODIES, *ARRAYS, *FORGERIES, *PLANS]

@@ -16,7 +16,7 @@ from tests.support.store import TinyPlan, applied, connection_to, make_commit
 pytestmark = pytest.mark.integration
 
 APPEND_ONLY = ("event", "plan", "plan_seal", "plan_operation", "plan_coverage", "artifact", "intake_refusal", "detail")
-GUARDED = (*APPEND_ONLY, "binding", "inbox")
+GUARDED = (*APPEND_ONLY, "binding", "inbox", "relay")
 SERVICE_ROLES = ("writer", "projector", "reader")
 
 ATTACKS = {
@@ -71,6 +71,9 @@ async def filled(
         'insert into ledger.intake_refusal (topic, partition, "offset", digest, reason)'
         " values ('t', 0, 2147483649, sha256('x'), 'no JSON')"
     )
+    relay = await ledger.claim_relay(lease.binding_id, "topic", owner="relay-1", ttl=60.0)
+    (first,) = [event async for event in ledger.events(lease.binding_id, until=1)]
+    await ledger.advance_relay(relay, position=1, hash_=first.hash, ttl=60.0)
     assert await migrate(ledger_dsns["admin"]) == []
     return ledger_dsns
 
@@ -102,7 +105,7 @@ async def test_g08_triggers_refuse_even_a_superuser_that_plays_a_replica(
             f"delete from ledger.{table}",
             f"truncate ledger.{table} cascade",
         ):
-            if table in ("binding", "inbox") and statement.startswith("update"):
+            if table in ("binding", "inbox", "relay") and statement.startswith("update"):
                 continue
             with pytest.raises(asyncpg.PostgresError) as refused:
                 await admin.execute(statement)
@@ -112,6 +115,9 @@ async def test_g08_triggers_refuse_even_a_superuser_that_plays_a_replica(
         "update ledger.binding set head_position = head_position - 1",
         "update ledger.binding set writer_epoch = writer_epoch - 1",
         "update ledger.inbox set run_id = 'other'",
+        "update ledger.relay set topic = 'other'",
+        "update ledger.relay set position = position - 1",
+        "update ledger.relay set epoch = epoch - 1",
         "update ledger.inbox set state = 'done', closed_at = now(), body = '{}'",
     ):
         with pytest.raises(asyncpg.PostgresError) as refused:

@@ -1,0 +1,24 @@
+"""What keeps events from getting onto their topic."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ledger.errors import ApplyLedgerError
+from ledger.exit_codes import ExitCode
+
+
+class RelayError(ApplyLedgerError):
+    """Base of the relay's errors. The cursor stands behind what the brokers have acknowledged."""
+
+
+class EventsNotSentError(RelayError):
+    """The brokers did not acknowledge a batch; it is sent again, and a reader knows repeats by their position."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class RelayedElsewhereError(RelayError):
+    """The log does not go on from what the topic holds: it is another log, or an older copy of it."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
