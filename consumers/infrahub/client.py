@@ -1,7 +1,8 @@
 """Makes infrahub-sdk's client so that nothing in the environment can change what it does (FF24).
 
 Every field of the SDK's configuration that is not passed is read from ``INFRAHUB_*``: retries, branch, proxy, tracking,
-a recorder that writes tokens into files. So every field is passed; a test compares with the SDK's own list.
+a recorder that writes tokens into files. So every field is passed, a test compares with the SDK's own list, and the
+variables are not looked at: one that the SDK cannot read would end the program even where its field is passed.
 """
 
 from __future__ import annotations
@@ -16,9 +17,29 @@ from infrahub_sdk.constants import InfrahubClientMode
 from infrahub_sdk.recorder import NoRecorder, RecorderType
 from infrahub_sdk.types import AsyncRequester, RequesterTransport
 from pydantic import ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from consumers.infrahub.settings import InfrahubSettings
 from ledger.errors import ConfigurationError
+
+
+class _PassedAlone(Config):
+    """The SDK's configuration from what is passed and nothing else."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The SDK's own first source, without the environment, files and secrets behind it."""
+        passed, *_ = super().settings_customise_sources(
+            settings_cls, init_settings, env_settings, dotenv_settings, file_secret_settings
+        )
+        return (passed,)
 
 
 def sdk_fields(settings: InfrahubSettings, requester: AsyncRequester) -> dict[str, Any]:
@@ -70,7 +91,7 @@ def new_client(settings: InfrahubSettings, requester: AsyncRequester) -> Infrahu
         ConfigurationError: the SDK does not accept a setting; its own text is left out, it prints the token (G12).
     """
     try:
-        config = Config(**sdk_fields(settings, requester))
+        config = _PassedAlone(**sdk_fields(settings, requester))
         # The SDK reads all authorities of the system for each client, for requests of its own that it never makes here.
         # A context that trusts nobody costs nothing, and would fail such a request.
         config.set_ssl_context(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))

@@ -87,6 +87,14 @@ def test_g05_proxy_mounts_of_the_environment_change_nothing(monkeypatch: pytest.
     assert not sdk_config(lab_settings()).proxy_mounts.is_set
 
 
+@pytest.mark.rules("G5")
+@pytest.mark.parametrize("name", sorted(Config.model_fields))
+def test_g05_a_variable_that_the_sdk_cannot_read_is_nothing_to_us(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sdk_config(lab_settings()).model_dump(exclude={"custom_recorder", "requester"})
+    monkeypatch.setenv(f"INFRAHUB_{name}".upper(), "\x7f not a value")
+    assert sdk_config(lab_settings()).model_dump(exclude={"custom_recorder", "requester"}) == before
+
+
 @pytest.mark.rules("G5", "P127")
 async def test_g05_a_write_under_a_hostile_environment_is_one_request_to_the_right_place(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
