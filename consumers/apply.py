@@ -5,7 +5,8 @@ The gate has passed and ``run.started`` or ``run.resumed`` stands in the ledger.
 1. a delete is recorded as skipped and never dispatched; consecutive ones share one append;
 2. somebody may stop the run here, and only here: between two operations;
 3. one append records the outcome of the operation before and marks this one as in flight, durably;
-4. the write surface is called; the lease's guard is asked by it as the last step before the request leaves;
+4. the write surface is called, by now or while the database still works; the lease's guard holds its request back until
+   the mark is durable, and is asked as the last step before the request leaves;
 5. success is kept for the next append; anything else ends the run, or is tried again where the policy says so.
 
 What ends the loop otherwise (a defect, a cancellation) is recorded before it goes on: as unknown where the operation
@@ -15,8 +16,10 @@ records the operation as unknown.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import structlog
@@ -76,6 +79,7 @@ class RunApplication:
         *,
         operations: Sequence[PlannedOperation],
         destination: PlannedWriteDestination,
+        begin_unmarked: bool = False,
         recorder: RunRecorder,
         guard: LeaseGuard,
         control: RunControl,
@@ -89,11 +93,14 @@ class RunApplication:
     ) -> None:
         """``operations`` is the whole plan in stored order; what has a success in the history is passed over.
 
+        ``begin_unmarked`` says that each request of ``destination`` waits for the guard: then an operation is begun
+        while the database records its mark, and all of it but the request is done when the mark is durable.
         ``order_inbox_id`` is the order that this run carries out; it is closed together with the terminal event.
         ``notes`` is what the outcome of an applied operation says beside its node, by operation id.
         """
         self._operations = operations
         self._destination = destination
+        self._begin_unmarked = begin_unmarked
         self._recorder = recorder
         self._history = recorder.history
         self._keeper = recorder.keeper
@@ -109,6 +116,8 @@ class RunApplication:
         self._began = clock()
         self._current: Attempt | None = None
         self._dispatched = False
+        self._begun: asyncio.Task[str] | None = None
+        self._ahead: tuple[int, PlannedOperation] | None = None
 
     async def run(self) -> Ending:
         """Dispatch until the plan is done, an operation fails, or somebody asks for an end.
@@ -126,6 +135,7 @@ class RunApplication:
             await to_its_end(self._record_abnormal_end(exc))
             raise
         finally:
+            await self._give_up_begun()
             await self._control.close()
 
     async def _loop(self) -> Ending:
@@ -133,7 +143,7 @@ class RunApplication:
         for ordinal, name in enumerate(identifiers_of(self._operations)):
             if self._history.has_success(name):
                 continue
-            operation = self._operations[ordinal]
+            operation = self._operation(ordinal)
             if operation.action == "delete":
                 await self._skip(operation, ordinal)
                 continue
@@ -142,6 +152,11 @@ class RunApplication:
                 return ended
             self._show("applying")
         return await self._complete()
+
+    def _operation(self, ordinal: int) -> PlannedOperation:
+        """The operation at a place of the plan; it was made ahead where there was time for that."""
+        ahead, self._ahead = self._ahead, None
+        return ahead[1] if ahead is not None and ahead[0] == ordinal else self._operations[ordinal]
 
     async def _skip(self, operation: PlannedOperation, ordinal: int) -> None:
         self._recorder.pending.append(self._recorder.skipped_event(operation, ordinal))
@@ -152,7 +167,7 @@ class RunApplication:
         """Attempts at one operation until it is applied (None) or the run ends."""
         while True:
             attempt = Attempt(operation, ordinal, self._history.attempts.get(operation.operation_id, 0) + 1)
-            ended = await self._mark(attempt)
+            ended = await self._mark(attempt, peers)
             if ended is not None:
                 return ended
             verdict = await self._attempt(attempt, peers)
@@ -172,9 +187,10 @@ class RunApplication:
         """A refusal speaks of its own attempt; after an earlier one that may have written it proves nothing (G5)."""
         return verdict.kind == "operation.failed" and attempt.operation.operation_id not in self._history.in_doubt
 
-    async def _mark(self, attempt: Attempt) -> Ending | None:
+    async def _mark(self, attempt: Attempt, peers: PeerResolver) -> Ending | None:
         """Record what is pending and mark the operation as in flight; an ending where the run ends here instead."""
         mark = self._mark_of(attempt)
+        begin = partial(self._begin, attempt, peers) if self._begin_unmarked else None
         while True:
             ended = await self._until_quiet(attempt.operation.operation_id)
             if ended is not None:
@@ -183,11 +199,34 @@ class RunApplication:
             self._current = attempt
             self._dispatched = False
             try:
-                await self._recorder.commit(in_flight=mark)
+                await self._recorder.commit(in_flight=mark, meanwhile=begin)
             except QuietPeriodError as exc:
                 self._keeper.extend_quiet(max(float(exc.facts.get("seconds", 0.0)), _LEAST_WAIT))
             else:
                 return None
+
+    def _begin(self, attempt: Attempt, peers: PeerResolver) -> None:
+        """While the database works, do for the operation what needs no request, and read the one behind it.
+
+        The first request waits until :meth:`_call` lets it go (G4).
+        """
+        if self._begun is not None:
+            return
+        self._guard.begin_unmarked()
+        self._begun = asyncio.create_task(
+            self._destination.apply_planned_operation(operation=attempt.operation, peers=peers), name="operation begun"
+        )
+        following = attempt.ordinal + 1
+        if following < len(self._operations):
+            self._ahead = (following, self._operations[following])
+
+    async def _give_up_begun(self) -> None:
+        """End what was begun for a mark that was not made. It has sent nothing, so what became of it is of no weight."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun.cancel()
+            await asyncio.gather(begun, return_exceptions=True)
+            self._guard.go()
 
     def _mark_of(self, attempt: Attempt) -> InFlight:
         return InFlight(run_id=self._history.run_id, ordinal=attempt.ordinal, attempt=attempt.number)
@@ -223,11 +262,16 @@ class RunApplication:
         return verdict
 
     async def _call(self, operation: PlannedOperation, peers: PeerResolver) -> Verdict:
-        self._guard.begin()
+        begun, self._begun = self._begun, None
         self._dispatched = True
         sent = self._clock()
         try:
-            answered = await self._destination.apply_planned_operation(operation=operation, peers=peers)
+            if begun is not None:
+                self._guard.go()
+                answered = await begun
+            else:
+                self._guard.begin()
+                answered = await self._destination.apply_planned_operation(operation=operation, peers=peers)
         except OPERATIONAL_FAILURES as failure:
             return failure_verdict(failure)
         return applied_verdict(

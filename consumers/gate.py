@@ -36,6 +36,8 @@ class AdmittedPlan:
 
     artifact: PlanArtifact
     destination: PlannedWriteDestination
+    waits_for_guard: bool
+    """Whether an operation may be begun before it is marked: its requests wait for the guard."""
     overlaps: tuple[Overlap, ...]
     notes: Mapping[str, str]
     """What the outcomes of creates say that meet an object which is known to be there, by operation id."""
@@ -108,6 +110,7 @@ class Gate:
         return AdmittedPlan(
             artifact=artifact,
             destination=surface,
+            waits_for_guard=opened.waits_for_guard,
             overlaps=tuple(found.overlap for found in overlaps),
             notes=notes_of_creates(overlaps),
         )

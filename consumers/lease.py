@@ -110,8 +110,11 @@ class LeaseKeeper:
         in_flight: InFlight | Literal["keep"] | None = "keep",
         settle: float | None = None,
         close_orders: Sequence[tuple[int, OrderState]] = (),
+        meanwhile: Callable[[], None] | None = None,
     ) -> Appended:
         """Append through the lease's connection. Callers run it to its end (:func:`to_its_end`).
+
+        ``meanwhile`` is called when the append is on its way to the database, once for each time that it is asked.
 
         Raises:
             LeaseLostError: this process is known to have lost the binding; nothing was sent to the database.
@@ -122,7 +125,12 @@ class LeaseKeeper:
             raise self._lost
         async with self._connection:
             sent: Awaitable[Appended] = self._store.append(
-                self.lease, events, in_flight=in_flight, settle=settle, close_orders=close_orders
+                self.lease,
+                events,
+                in_flight=in_flight,
+                settle=settle,
+                close_orders=close_orders,
+                meanwhile=meanwhile,
             )
             if not isinstance(self._pause, NoPause):  # only then something happens while it is under way
                 sent = asyncio.ensure_future(sent)
@@ -264,12 +272,28 @@ class LeaseGuard:
     def __init__(self, keeper: LeaseKeeper, pause: PauseHook | None = None) -> None:
         self._keeper = keeper
         self._pause = pause or NoPause()
+        self._marked = asyncio.Event()
+        self._marked.set()
         self.allowed = 0
         """Requests let through since :meth:`begin`; 0 proves that an attempt sent nothing."""
 
     def begin(self) -> None:
-        """An attempt at one operation starts."""
+        """An attempt at one operation starts; its mark is durable."""
         self.allowed = 0
+        self._marked.set()
+
+    def begin_unmarked(self) -> None:
+        """An attempt starts whose mark is not known to be durable: nothing leaves before :meth:`go`."""
+        self.allowed = 0
+        self._marked.clear()
+
+    def go(self) -> None:
+        """The mark is durable: what waits may leave."""
+        self._marked.set()
+
+    async def ready(self) -> None:
+        """Wait until the attempt is marked (G4)."""
+        await self._marked.wait()
 
     def before_send(self) -> None:
         """Let the request go, or raise.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -84,6 +84,7 @@ class WriterStorePort(Protocol):
         in_flight: InFlight | Literal["keep"] | None = "keep",
         settle: float | None = None,
         close_orders: Sequence[tuple[int, OrderState]] = (),
+        meanwhile: Callable[[], None] | None = None,
     ) -> Appended: ...
 
     async def close_order(self, lease: Lease, inbox_id: int, state: OrderState) -> None: ...  # noqa: D102

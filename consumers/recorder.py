@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from consumers.history import RunHistory
@@ -105,19 +105,26 @@ class RunRecorder:
         in_flight: InFlight | None,
         settle: float | None = None,
         close_orders: Sequence[tuple[int, OrderState]] = (),
+        meanwhile: Callable[[], None] | None = None,
     ) -> Appended:
         """Append what is pending and set or clear the mark, to its end even when this task is cancelled.
+
+        ``meanwhile`` is called while the database works.
 
         Raises:
             StoreError, LeaseLostError: see :meth:`consumers.lease.LeaseKeeper.append`.
         """
-        return await to_its_end(self._commit(in_flight, settle, close_orders))
+        return await to_its_end(self._commit(in_flight, settle, close_orders, meanwhile))
 
     async def _commit(
-        self, in_flight: InFlight | None, settle: float | None, close_orders: Sequence[tuple[int, OrderState]]
+        self,
+        in_flight: InFlight | None,
+        settle: float | None,
+        close_orders: Sequence[tuple[int, OrderState]],
+        meanwhile: Callable[[], None] | None,
     ) -> Appended:
         appended = await self.keeper.append(
-            tuple(self.pending), in_flight=in_flight, settle=settle, close_orders=close_orders
+            tuple(self.pending), in_flight=in_flight, settle=settle, close_orders=close_orders, meanwhile=meanwhile
         )
         for event in self.pending:
             self.history.take(event)

@@ -288,6 +288,7 @@ class _OneRun:
         return RunApplication(
             operations=admitted.artifact.operations,
             destination=admitted.destination,
+            begin_unmarked=admitted.waits_for_guard,
             recorder=self._recorder,
             guard=self._guard,
             control=self._control,

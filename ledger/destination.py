@@ -139,7 +139,11 @@ class DestinationReader(Protocol):
 
 
 class DispatchGuard(Protocol):
-    """The last check before a request leaves: raises where it could outlive the writer's lease (G2)."""
+    """The last checks before a request leaves: not before its operation is marked (G4), not after the lease (G2)."""
+
+    async def ready(self) -> None:
+        """Return when the operation in flight is durable; a request that is all but sent waits here until then."""
+        ...
 
     def before_send(self) -> None:
         """Return when the request may be sent now; raise otherwise (nothing was sent then)."""
@@ -148,10 +152,18 @@ class DispatchGuard(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenDestination:
-    """A destination opened for one run."""
+    """A destination opened for one run.
+
+    Attributes:
+        writes: the write surface.
+        schema: of the branch, as it was when the destination was opened.
+        waits_for_guard: every request of ``writes`` awaits :meth:`DispatchGuard.ready`. Then the writer may begin an
+            operation while its mark is being recorded.
+    """
 
     writes: PlannedWriteDestination | object
     schema: DestinationSchema
+    waits_for_guard: bool = False
 
 
 class DestinationOpener(Protocol):

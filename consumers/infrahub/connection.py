@@ -54,7 +54,7 @@ class InfrahubOpener:
         async with _gateway(settings, guard, settings.request_timeout, self._factory) as gateway:
             schema = await fetch_schema(gateway)
             surface = InfrahubWriteSurface(gateway, schema, binding=settings.binding, run_id=run_id)
-            yield OpenDestination(writes=surface, schema=schema)
+            yield OpenDestination(writes=surface, schema=schema, waits_for_guard=True)
 
 
 @asynccontextmanager
@@ -95,6 +95,9 @@ def declared(*destinations: InfrahubSettings) -> SettingsLookup:
 
 class _ReadingNeedsNoLease:
     """The guard of requests that write nothing."""
+
+    async def ready(self) -> None:
+        """Nothing is marked for a read."""
 
     def before_send(self) -> None:
         """Let every read go."""

@@ -101,6 +101,7 @@ class PooledTransport:
             content=None if payload is None else _encode(payload),
             extensions={"trace": sent.trace, "timeout": self._timeout},
         )
+        await self._guard.ready()
         async with self._leased() as transport:
             self._guard.before_send()
             response = await self._send(transport, request, sent)

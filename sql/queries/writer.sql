@@ -16,6 +16,11 @@ select ledger.release_v1($1, $2, $3);
 select first_position, last_position, head_hash
 from ledger.append_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19);
 
+-- name: applied_and_next
+-- Record that the operation in flight was applied, and mark the next one, under the fence.
+select first_position, last_position, head_hash
+from ledger.applied_and_next_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13);
+
 -- name: close_order
 -- Close one inbox order under the fence.
 select ledger.close_order_v1($1, $2, $3, $4, $5);

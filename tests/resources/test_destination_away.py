@@ -134,6 +134,9 @@ async def test_g10_orders_wait_for_a_destination_that_is_away_and_are_carried_ou
 
 
 class _Unguarded:
+    async def ready(self) -> None:
+        """Go."""
+
     def before_send(self) -> None:
         """Let it go."""
 

@@ -53,6 +53,9 @@ _FIRST_COMMIT = "i.binding_id = p_binding_id and i.kind = 'commit' and i.run_id 
 _BESIDE = "is not distinct from (n.run_id, n.operation_id, n.ordinal, n.attempt)"
 _CLOSES = "perform ledger.close_order_locked(p_binding_id, p_close_orders[i], p_close_states[i]);"
 _EPOCH, _OWNER = "v_epoch is distinct from p_epoch or", "or v_owner is distinct from p_owner"
+_IN_FLIGHT = """
+           and b.in_flight_run = p_run_id and b.in_flight_ordinal = p_ordinal and b.in_flight_attempt = p_attempt"""
+_MOVES = "in_flight_run = p_mark_run, in_flight_ordinal = p_mark_ordinal, in_flight_attempt = p_mark_attempt"
 _LOCKED_EPOCH = "or v_binding.writer_epoch is distinct from p_epoch"
 _LOCKED_OWNER = "or v_binding.lease_owner is distinct from p_owner"
 
@@ -61,6 +64,14 @@ FAULTS = (
     _fault("append: compares the owner", _OWNER, ""),
     _fault("append: compares at all", f"if v_owner is null or {_EPOCH}", "if false and"),
     _fault("append: nobody is no owner", "if v_owner is null or", "if"),
+    _fault("success: compares the epoch", "\n           and b.writer_epoch = p_epoch", ""),
+    _fault("success: compares the owner", "b.lease_owner = p_owner\n           and ", ""),
+    _fault("success: of what is in flight", _IN_FLIGHT, ""),
+    _fault(
+        "success: moves the mark",
+        _MOVES + "\n    where b.id",
+        "head_position = applied_and_next_v1.last_position where b.id",
+    ),
     _fault("elsewhere: compares the epoch", _LOCKED_EPOCH, ""),
     _fault("elsewhere: compares the owner", _LOCKED_OWNER, ""),
     _fault("claim: live lease", "if not v_is_repeat and v_binding.lease_expires_at > v_now", "if false"),

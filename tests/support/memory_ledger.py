@@ -5,10 +5,11 @@ Fence, mark, quiet period, unique facts, atomic closing of orders. Time is a num
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -249,7 +250,11 @@ class MemoryLedger:
         in_flight: InFlight | Literal["keep"] | None = "keep",
         settle: float | None = None,
         close_orders: Sequence[tuple[int, OrderState]] = (),
+        meanwhile: Callable[[], None] | None = None,
     ) -> Appended:
+        if meanwhile is not None:
+            meanwhile()
+            await asyncio.sleep(0)
         failure = self.fail_next_append.pop(0) if self.fail_next_append else None
         if failure is not None:
             raise failure

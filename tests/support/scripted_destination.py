@@ -80,13 +80,17 @@ class ScriptedDestination(PlannedWriteDestination):
     resolvers: int = 0
     before_open: Callable[[], None] | None = None
     surface: object | None = None
+    waits_for_guard: bool = True
+    begun: list[str] = field(default_factory=list)
 
     def new_peer_resolver(self) -> RememberingResolver:
         self.resolvers += 1
         return RememberingResolver()
 
     async def apply_planned_operation(self, *, operation: PlannedOperation, peers: PeerResolver) -> str:
+        self.begun.append(operation.operation_id)
         if self.guard is not None:
+            await self.guard.ready()
             self.guard.before_send()
         self.received.append(operation.operation_id)
         script = self.answers.get(operation.operation_id)
@@ -117,4 +121,8 @@ class ScriptedDestination(PlannedWriteDestination):
             self.before_open()
         self.opened += 1
         self.guard = guard
-        yield OpenDestination(writes=self if self.surface is None else self.surface, schema=self.schema)
+        yield OpenDestination(
+            writes=self if self.surface is None else self.surface,
+            schema=self.schema,
+            waits_for_guard=self.waits_for_guard,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -111,12 +112,24 @@ class _Pool(httpx.AsyncBaseTransport):
         self._server.closed += 1
 
 
+def _already() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
 @dataclass
 class Guard:
     """A dispatch guard that counts, and refuses from a given request on."""
 
     asked: int = 0
     refuse_from: int | None = None
+    marked: asyncio.Event = field(default_factory=_already)
+    waited_for: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def ready(self) -> None:
+        self.waited_for.set()
+        await self.marked.wait()
 
     def before_send(self) -> None:
         self.asked += 1

@@ -49,6 +49,9 @@ async def _measure(setting: Setting, *, seconds: float, count: int, bound: float
 class _Guard:
     """Lets every request go."""
 
+    async def ready(self) -> None:
+        """Go."""
+
     def before_send(self) -> None:
         """Go."""
 

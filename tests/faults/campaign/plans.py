@@ -64,6 +64,9 @@ class Pool:
 
 
 class _SetupNeedsNoLease:
+    async def ready(self) -> None:
+        """Go."""
+
     def before_send(self) -> None:
         """The main branch is written before any binding exists."""
 

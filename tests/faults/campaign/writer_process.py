@@ -11,7 +11,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -147,11 +147,12 @@ class NotingStore:
         in_flight: InFlight | Literal["keep"] | None = "keep",
         settle: float | None = None,
         close_orders: Sequence[tuple[int, OrderState]] = (),
+        meanwhile: Callable[[], None] | None = None,
     ) -> Appended:
         """See :class:`ledger.store.writer.WriterStore`."""
         self._stand.trail.step("append sent", self._stand.branch, events=len(events))
         appended = await self._store.append(
-            lease, events, in_flight=in_flight, settle=settle, close_orders=close_orders
+            lease, events, in_flight=in_flight, settle=settle, close_orders=close_orders, meanwhile=meanwhile
         )
         if in_flight != "keep":
             self._stand.mark = in_flight

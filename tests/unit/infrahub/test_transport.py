@@ -157,6 +157,19 @@ async def test_g02_the_guard_is_asked_last_and_a_refusal_sends_nothing() -> None
     assert guard.asked == 2
 
 
+@pytest.mark.rules("G4")
+async def test_g04_a_request_waits_until_its_operation_is_marked() -> None:
+    guard = Guard(marked=asyncio.Event())
+    async with raw_server() as server, transport_to(server.url, guard) as transport:
+        server.behaviours.append(answers(CLEAN))
+        posting = asyncio.create_task(post(transport, server.url))
+        await guard.waited_for.wait()
+        assert (guard.asked, len(server.requests)) == (0, 0)
+        guard.marked.set()
+        await posting
+        assert (guard.asked, len(server.requests)) == (1, 1)
+
+
 async def test_connections_are_reused() -> None:
     async with raw_server() as server, transport_to(server.url) as transport:
         server.behaviours.extend([answers(CLEAN)] * 3)
