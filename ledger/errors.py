@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from ledger.exit_codes import ExitCode
-from ledger.printable import words
+from ledger.printable import refusal_words
 
-Words = Annotated[str, AfterValidator(words)]
+Words = Annotated[str, AfterValidator(refusal_words)]
 """Text for people: whatever it was made of, a terminal can show it and it comes to an end."""
 
 MAX_NAMED = 100
@@ -42,10 +42,10 @@ class ApplyLedgerError(Exception):
     exit_code: ClassVar[ExitCode] = ExitCode.ERROR
 
     def __init__(self, *, checked: str, expected: str, found: str, next_action: str) -> None:
-        self.checked = words(checked)
-        self.expected = words(expected)
-        self.found = words(found)
-        self.next_action = words(next_action)
+        self.checked = refusal_words(checked)
+        self.expected = refusal_words(expected)
+        self.found = refusal_words(found)
+        self.next_action = refusal_words(next_action)
         super().__init__(f"{self.checked}: expected {self.expected}, found {self.found}. Next: {self.next_action}")
 
     @property

@@ -17,6 +17,7 @@ _MARK = 40
 """Room for what a cut says of itself."""
 
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_USER_INFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s]*@")
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
 
@@ -40,6 +41,15 @@ def words(text: str, limit: int = MAX_WORDS) -> str:
             return shown
     kept = limit - _MARK
     return f"{visible(text[:kept])[:kept]}… ({len(text):,} characters)"
+
+
+def refusal_words(text: str) -> str:
+    """:func:`words` of a refusal, without the user info of a URL wherever one stands (G12).
+
+    A refusal quotes what it found in the wrong place, and what stands there is anybody's: an address with a password
+    where a checksum belongs is still an address with a password.
+    """
+    return words(_USER_INFO.sub(r"\1…@", text) if "://" in text else text)
 
 
 def visible_json(text: str) -> str:

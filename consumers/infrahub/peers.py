@@ -19,7 +19,7 @@ from consumers.infrahub.observation import observe
 from consumers.infrahub.peer_query import Component, Hits, lookup_text, lookup_variables, read_hits
 from ledger.plan.attribute_values import type_fault
 from ledger.plan.canonical import Identity, canonical_json_bytes
-from ledger.plan.describe import SecretFields, is_reference, object_text
+from ledger.plan.describe import SecretFields, is_reference, object_text, quoted_name
 from ledger.plan.keying import usable
 from ledger.plan.normal_form import normalise_peer_identity
 from ledger.schema import Attribute, DestinationSchema, KeyPath, Kind
@@ -69,7 +69,8 @@ class InfrahubPeerResolver:
         kinds = self._schema.concrete_kinds(peer_kind)
         if not kinds:
             raise peer.not_found(
-                f"the destination's schema has no kind {peer_kind!r}", "load the schema that this plan was made for"
+                f"the destination's schema has no kind {quoted_name(peer_kind)}",
+                "load the schema that this plan was made for",
             )
         if kinds == (peer_kind,):
             return [peer_kind]

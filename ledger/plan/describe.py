@@ -26,6 +26,7 @@ MAX_NAME = 300
 MAX_PARTS = 1_000
 """Parts of an identity, and peers of a list, that one line shows; how many it leaves out is said."""
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,299}")
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:password|passwd|passphrase|secret|token|api_?key|private_?key|psk|pre_?shared_?key|credentials?)(?:$|_)",
     re.IGNORECASE,
@@ -67,6 +68,14 @@ def is_reference(value: Any) -> TypeGuard[Mapping[str, Any]]:
 def name_text(text: str) -> str:
     """The name of a kind or field, an id, a reason: on one line, of bounded length."""
     return words(text, MAX_NAME)
+
+
+def quoted_name(text: str) -> str:
+    """A name in quotes, where it has the form of a name; else what else it is.
+
+    Where a plan has something else in the place of a name, nothing tells whether that may be shown (G12).
+    """
+    return repr(text) if _NAME.fullmatch(text) else f"a text of {len(text):,} characters that is no name"
 
 
 def value_text(value: Any, *, limit: int | None = MAX_SHOWN) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ledger.errors import ApplyLedgerError
 from ledger.plan.attribute_values import value_faults
-from ledger.plan.describe import SecretFields, is_reference, object_text, value_text
+from ledger.plan.describe import SecretFields, is_reference, object_text, quoted_name, value_text
 from ledger.plan.errors import (
     NullRelationshipValueError,
     SchemaMismatchError,
@@ -87,7 +87,8 @@ def require_known_kind(operation: PlannedOperation, schema: DestinationSchema) -
     raise SchemaMismatchError(
         checked=f"the kind of {operation.action} {operation.operation_id}",
         expected="a kind that the destination's schema has and that can be written",
-        found=f"{operation.kind!r}" + (", a generic" if operation.kind in schema.kinds else ", which is not in it"),
+        found=quoted_name(operation.kind)
+        + (", a generic" if operation.kind in schema.kinds else ", which is not in it"),
         next_action="load the schema that this plan was made for, or make a new plan",
     )
 
@@ -106,7 +107,11 @@ def _payload_faults(subject: _Subject, name: str, value: Any) -> list[ApplyLedge
 def _not_an_attribute(subject: _Subject, name: str, value: Any) -> list[ApplyLedgerError]:
     relationship = subject.kind.relationships.get(name)
     if relationship is None:
-        return [subject.mismatch(name, f"a field of {subject.kind.kind}", f"{name!r}, which the schema does not have")]
+        return [
+            subject.mismatch(
+                name, f"a field of {subject.kind.kind}", f"{quoted_name(name)}, which the schema does not have"
+            )
+        ]
     if value is not None or relationship.cardinality == "many":
         return [subject.mismatch(name, "peers of a relationship, under relationships", "a plain value")]
     if relationship.optional:
@@ -125,7 +130,11 @@ def _reference_faults(subject: _Subject, reference: RelationshipReference) -> li
     name = reference.field
     relationship = subject.kind.relationships.get(name)
     if relationship is None:
-        found = "an attribute" if name in subject.kind.attributes else f"{name!r}, which the schema does not have"
+        found = (
+            "an attribute"
+            if name in subject.kind.attributes
+            else f"{quoted_name(name)}, which the schema does not have"
+        )
         return [subject.mismatch(name, f"a relationship of {subject.kind.kind}", found)]
     faults: list[ApplyLedgerError] = []
     if relationship.read_only:
@@ -155,12 +164,12 @@ def _peer_kind_faults(
 ) -> list[ApplyLedgerError]:
     peer = schema.node(reference.peer_kind)
     if peer is None:
-        found = f"{reference.peer_kind!r}, which is not one in the schema"
+        found = f"{quoted_name(reference.peer_kind)}, which is not one in the schema"
         return [subject.mismatch(reference.field, "a concrete kind of peer", found)]
     # A stored schema document may leave out the generics of the core; then any known kind may stand there.
     if relationship.peer not in schema.kinds or reference.peer_kind in schema.concrete_kinds(relationship.peer):
         return []
-    return [subject.mismatch(reference.field, f"peers of kind {relationship.peer}", repr(reference.peer_kind))]
+    return [subject.mismatch(reference.field, f"peers of kind {relationship.peer}", quoted_name(reference.peer_kind))]
 
 
 def _missing_faults(subject: _Subject) -> Iterator[ApplyLedgerError]:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.errors import MAX_NAMED, ApplyLedgerError, Finding, RefusalGroup
-from ledger.printable import MAX_WORDS, visible, visible_json, words
+from ledger.plan.describe import quoted_name
+from ledger.printable import MAX_WORDS, refusal_words, visible, visible_json, words
 
 UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=40)  # surrogates too
@@ -48,6 +49,32 @@ def test_a_json_document_says_the_same_and_holds_nothing_active(document: object
 @pytest.mark.parametrize("shown", ["é", "漢", "a b", "👍", "ñ", "—", '"\\'])
 def test_letters_marks_and_signs_stay(shown: str) -> None:
     assert visible(shown) == visible_json(shown) == words(shown) == shown
+
+
+@pytest.mark.rules("G12")
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        ("http://ada:s3cret@host:8000/x", "http://…@host:8000/x"),
+        ("found 'https://s3cret@host', and", "found 'https://…@host', and"),
+        ("postgresql://ada:a@b@host/db?x=1", "postgresql://…@host/db?x=1"),
+        ("one http://a:b@c two http://d:e@f", "one http://…@c two http://…@f"),
+        ("http://host/path@2x", "http://host/path@2x"),
+        ("ada@host", "ada@host"),
+    ],
+)
+def test_g12_no_refusal_shows_the_user_info_of_a_url(found: str, shown: str) -> None:
+    assert refusal_words(found) == shown
+    assert shown in str(ApplyLedgerError(checked="x", expected=found, found="y", next_action="z"))
+    assert Finding(name="x", checked="x", expected="y", found=found, next_action="z").found == shown
+
+
+@pytest.mark.rules("G12", "G11")
+def test_g12_what_is_no_name_is_not_shown_as_one() -> None:
+    assert quoted_name("LocationSite") == "'LocationSite'"
+    assert quoted_name("name") == "'name'"
+    for text in ("", "s3cret-value", "two words", "9lives", "x" * 301, "name\n"):
+        assert quoted_name(text) == f"a text of {len(text):,} characters that is no name"
 
 
 @pytest.mark.rules("G11")
