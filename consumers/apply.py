@@ -221,7 +221,7 @@ class RunApplication:
             self._ahead = (following, self._operations[following])
 
     async def _give_up_begun(self) -> None:
-        """End what was begun for a mark that was not made. It has sent nothing, so what became of it is of no weight."""
+        """End what was begun for a mark that was not made. It has sent nothing, so nothing is to be recorded."""
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.cancel()

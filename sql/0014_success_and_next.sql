@@ -7,8 +7,8 @@
 --   * It holds one condition, of what has to be true and not of what may be wrong. Where it does not hold, append_v1 is
 --     called with the same event, and answers, refuses, or knows the repeat, as it would have without this function.
 --   * The operation that is told must be the one in flight, and another one must be marked. An outcome leaves the mark
---     in the transaction that records it (0012), so one that is repeated is not in flight any more: it is no case here,
---     and its id need not be looked for. The unique indexes of the log stand behind that.
+--     in the transaction that records it (0012), so one that is repeated is not in flight any more and is no case here.
+--     Its id is looked for all the same: an event that has it must be another one, and append_v1 says so.
 --   * The row is locked first and read in the same statement; a statement that had to wait reads it anew.
 
 set local role ledger_owner;
@@ -37,6 +37,8 @@ begin
            and num_nulls(p_mark_run, p_mark_ordinal, p_mark_attempt) = 0
            and (b.quiet_until is null or b.quiet_until <= clock_timestamp())
            and octet_length(p_body) <= 262144
+           and (select e.event_id from ledger.event e where e.binding_id = p_binding_id and e.event_id >= p_event_id
+                order by e.binding_id, e.event_id limit 1) is distinct from p_event_id
     into v_url, v_branch, last_position, v_previous, v_recorded, v_usual
     from ledger.binding b where b.id = p_binding_id for update;
     if v_usual is not true then

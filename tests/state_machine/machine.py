@@ -78,6 +78,17 @@ class LedgerMachine(Moves):
         self.run_out(side)
         self.do_claim(side, owner or side.lease(0).owner, 0)
 
+    @rule(at=AT, owner=st.sampled_from((None, *OWNERS)), claims=st.booleans())
+    @some(in_doubt)
+    def another_tells_the_answer(self, side: Side, owner: str | None, claims: bool) -> None:
+        """A frozen writer that wakes up when another holds the binding and all has settled; or nobody at all."""
+        frozen = side.lease(0) if claims else replace(side.lease(0), owner="nobody")
+        if claims:
+            self.run_out(side)
+            self.do_claim(side, owner or frozen.owner, 0)
+        self.do_settle(side)
+        self.do_record(side, frozen, "operation.applied", True)
+
     @rule(at=AT)
     @some(held)
     def the_lease_runs_out(self, side: Side) -> None:
@@ -194,15 +205,17 @@ class LedgerMachine(Moves):
 
     # -- what no writer should append ---------------------------------------------------------------------------------
 
-    @rule(at=AT, back=BACK, how=st.sampled_from(("clear", "move", "tell and keep")))
+    @rule(at=AT, back=BACK, how=st.sampled_from(("clear", "move", "tell and keep", "tell another")))
     @some(in_doubt)
     def drop_the_doubt(self, side: Side, back: int, how: str) -> None:
         """Moves the mark away from an operation whose outcome nobody recorded, or leaves it on a recorded one."""
         mark = marked(side.model.mark)
         told = facts.outcome("operation.failed", side.binding, mark.run_id, mark.ordinal, mark.attempt)
         moved = InFlight(mark.run_id, mark.ordinal, mark.attempt + 1)
-        events = [told] if how == "tell and keep" else []
-        to: Mark = None if how == "clear" else (moved if how == "move" else "keep")
+        another = facts.outcome("operation.applied", side.binding, mark.run_id, mark.ordinal, mark.attempt + 1)
+        events = {"tell and keep": [told], "tell another": [another]}.get(how, [])
+        further = InFlight(mark.run_id, mark.ordinal, mark.attempt + 2)
+        to: Mark = {"clear": None, "tell and keep": "keep", "move": moved}.get(how, further)
         self.append(side, side.lease(back), events, to)
 
     @rule(
