@@ -14,6 +14,7 @@ from consumers.infrahub.doctor.kinds import Identities, KindChecks
 from consumers.infrahub.doctor.reachability import ReachabilityChecks
 from consumers.infrahub.doctor.server import ServerChecks
 from consumers.infrahub.settings import InfrahubSettings
+from consumers.infrahub.transport import KEEPALIVE_SECONDS
 from ledger.checkup import Check
 
 __all__ = ["Identities", "destination_checks"]
@@ -21,18 +22,19 @@ __all__ = ["Identities", "destination_checks"]
 
 @asynccontextmanager
 async def destination_checks(
-    settings: InfrahubSettings, identities: Identities | None
+    settings: InfrahubSettings, identities: Identities | None, *, keepalive: float = KEEPALIVE_SECONDS
 ) -> AsyncIterator[Sequence[Check]]:
     """The checks of one destination; its connections close with the block.
 
     Args:
         settings: of the destination. Its request time-out is that of each look.
         identities: of a configuration, whose kinds are looked at; None looks at none.
+        keepalive: seconds for which we use an idle connection again; it is watched for a little longer.
 
     Raises:
         ConfigurationError: settings that no client can be made of.
     """
-    reachability = ReachabilityChecks(settings)
+    reachability = ReachabilityChecks(settings, keepalive)
     async with open_gateway(settings) as gateway:
         server = ServerChecks(gateway)
         account = AccountChecks(gateway, server)

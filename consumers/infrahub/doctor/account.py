@@ -57,6 +57,9 @@ class AccountChecks:
                 f"not accepted: {self._gateway.describe(failed.exchange)}",
                 "make a new token for the account, and put it where the old one stands",
             )
+        if failed.exchange.status == 404:
+            # no such branch, which the next check says; a token that is not accepted is refused before that
+            return good("accepted; of which account cannot be asked without the branch")
         if not _has_no_such_field(failed):
             raise self._gateway.not_read(
                 failed.exchange, checked="whose token it is", expected="an account"

@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 import httpx
 
 from consumers.infrahub.settings import InfrahubSettings
-from consumers.infrahub.transport import KEEPALIVE_SECONDS, tls_context
+from consumers.infrahub.transport import tls_context
 from ledger.checkup import Said, failure, good, warning
 
-_WATCHED = KEEPALIVE_SECONDS + 1.0
-"""Seconds for which an idle connection is watched: longer than we would use it again."""
+_WATCHED = 5 / 3
+"""For how much longer an idle connection is watched than we would use it again."""
 
-_LOOK_EVERY = 0.05
+_LOOK_EVERY = 0.02
 _EXPIRY_DAYS = 21
 _MAX_ADDRESSES = 4
 
@@ -29,9 +29,10 @@ _MAX_ADDRESSES = 4
 class ReachabilityChecks:
     """Looks below HTTP, with connections of its own."""
 
-    def __init__(self, settings: InfrahubSettings) -> None:
+    def __init__(self, settings: InfrahubSettings, keepalive: float) -> None:
         parts = urlsplit(settings.url)
         self._settings = settings
+        self._keepalive = keepalive
         self._host = parts.hostname or ""
         self.is_tls = parts.scheme.lower() == "https"
         self._port = parts.port or (443 if self.is_tls else 80)
@@ -102,31 +103,33 @@ class ReachabilityChecks:
             response = await transport.handle_async_request(request)
             await response.aread()
             await response.aclose()
-            idle = await _idle_until_closed(response)
+            idle = await _idle_until_closed(response, self._keepalive * _WATCHED)
         except httpx.HTTPError as exc:
             return failure(f"{type(exc).__name__} while an idle connection was watched", "look at the server's log")
         finally:
             await transport.aclose()
-        return _keep_alive_said(idle, says_close="close" in response.headers.get("connection", "").lower())
+        return _keep_alive_said(
+            idle, self._keepalive, says_close="close" in response.headers.get("connection", "").lower()
+        )
 
     def _timeouts(self) -> dict[str, float | None]:
         limit = self._settings.request_timeout
         return httpx.Timeout(limit, connect=min(self._settings.connect_timeout, limit)).as_dict()
 
 
-async def _idle_until_closed(response: httpx.Response) -> float | None:
+async def _idle_until_closed(response: httpx.Response, watched: float) -> float | None:
     """Seconds after which the server closed the connection of an answer; None where it still was open at the end."""
     stream = response.extensions.get("network_stream")
     began = time.monotonic()
-    while stream is not None and time.monotonic() - began < _WATCHED:
+    while stream is not None and time.monotonic() - began < watched:
         if stream.get_extra_info("is_readable"):  # nobody asked anything: what can be read is the end
             return time.monotonic() - began
         await asyncio.sleep(_LOOK_EVERY)
     return None
 
 
-def _keep_alive_said(idle: float | None, *, says_close: bool) -> Said:
-    ours = f"ours are given up after {KEEPALIVE_SECONDS:g} s"
+def _keep_alive_said(idle: float | None, keepalive: float, *, says_close: bool) -> Said:
+    ours, watched = f"ours are given up after {keepalive:g} s", keepalive * _WATCHED
     if says_close:
         return warning(
             "the server closes the connection after each answer",
@@ -134,8 +137,8 @@ def _keep_alive_said(idle: float | None, *, says_close: bool) -> Said:
             kept=False,
         )
     if idle is None:
-        return good(f"an idle connection was open after {_WATCHED:g} s; {ours}", kept=True, watched_seconds=_WATCHED)
-    if idle >= KEEPALIVE_SECONDS:
+        return good(f"an idle connection was open after {watched:.2g} s; {ours}", kept=True, watched_seconds=watched)
+    if idle >= keepalive:
         return good(f"idle connections are closed after {idle:.1f} s; {ours}", kept=True, closed_after=round(idle, 2))
     return warning(
         f"idle connections are closed after {idle:.1f} s; {ours}",
