@@ -123,7 +123,7 @@ LINES = (
     ),
     LoadBearing(
         "G2 epoch compare of a success",
-        "sql/0014_success_and_next.sql",
+        "sql/0015_success_and_next.sql",
         "and b.writer_epoch = p_epoch",
         "",
         "tests/integration/store/test_applied_and_next.py",
