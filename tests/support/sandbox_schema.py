@@ -167,6 +167,7 @@ def sandbox_schema() -> dict[str, Any]:
         ["LabRack", "LabCabinet"],
         relationships=[_mandatory("site", "LabSite", "site__rack")],
         uniqueness_constraints=[["site", "name__value"]],
+        human_friendly_id=["site__name__value", "name__value"],
     )
     port = kind(
         "Port",

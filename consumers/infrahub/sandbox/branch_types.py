@@ -17,7 +17,8 @@ from graphql import (
     GraphQLString,
 )
 
-_STATUS = GraphQLEnumType("BranchStatus", {name: name for name in ("OPEN", "NEED_REBASE", "MERGED")})
+_STATUSES = ("OPEN", "NEED_REBASE", "NEED_UPGRADE_REBASE", "DELETING", "MERGING", "MERGE_FAILED", "MERGED")
+_STATUS = GraphQLEnumType("BranchStatus", {name: name for name in _STATUSES})
 
 _BRANCH = GraphQLObjectType(
     "Branch",
@@ -70,7 +71,10 @@ def branch_mutations(context: GraphQLInputObjectType) -> dict[str, GraphQLField]
             "sync_with_git": GraphQLInputField(GraphQLBoolean),
         },
     )
-    name_input = GraphQLInputObjectType("BranchNameInput", {"name": GraphQLInputField(GraphQLString)})
+    name_input = GraphQLInputObjectType(
+        "BranchDeleteInput",
+        {"name": GraphQLInputField(GraphQLString), "delete_from_git": GraphQLInputField(GraphQLBoolean)},
+    )
     created = {"ok": GraphQLField(GraphQLBoolean), "object": GraphQLField(_BRANCH), "task": GraphQLField(task)}
     deleted = {"ok": GraphQLField(GraphQLBoolean), "task": GraphQLField(task)}
     return {

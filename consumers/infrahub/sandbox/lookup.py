@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from consumers.infrahub.sandbox.branch import BranchStore, unique_key
+from consumers.infrahub.sandbox.branch import BranchStore
 from consumers.infrahub.sandbox.errors import MutationRefusedError, PlainServerError, node_not_found
-from consumers.infrahub.sandbox.model import KindModel, UniqueGroup
+from consumers.infrahub.sandbox.model import KindModel
 from consumers.infrahub.sandbox.records import Node
 
 
@@ -39,11 +39,31 @@ def by_id_or_hfid(branch: BranchStore, kind: KindModel, data: Mapping[str, Any])
         return by_id(branch, kind, data["id"])
     if data.get("hfid") is None:
         raise MutationRefusedError("either id or hfid must be provided.", http_status=400)
-    components = [str(component) for component in data["hfid"]]
-    node = branch.find_by_hfid(kind, components)
+    node = by_hfid(branch, kind, data["hfid"])
     if node is None:
-        raise node_not_found(kind.name, "__".join(components))
+        raise node_not_found(kind.name, hfid_text(data["hfid"]))
     return node
+
+
+def by_hfid(branch: BranchStore, kind: KindModel, hfid: list[Any]) -> Node | None:
+    """The object of a human-friendly id, None where there is none.
+
+    Raises:
+        MutationRefusedError: the kind has none, or one of another length.
+    """
+    components = [str(component) for component in hfid]
+    refused = f"Unable to lookup node by HFID, schema '{kind.name}'"
+    if not kind.kind.human_friendly_id:
+        raise node_not_found(kind.name, hfid_text(hfid), f"{refused} does not have a HFID defined.")
+    if len(components) != len(kind.kind.human_friendly_id):
+        words = f"{refused} HFID does not contain the same number of elements as {components}"
+        raise node_not_found(kind.name, hfid_text(hfid), words)
+    return branch.find_by_hfid(kind, components)
+
+
+def hfid_text(hfid: list[Any]) -> str:
+    """A human-friendly id as the server's errors name it."""
+    return " :: ".join(str(component) for component in hfid)
 
 
 def by_default_filter(branch: BranchStore, kind: KindModel, data: Mapping[str, Any]) -> Node | None:
@@ -66,24 +86,7 @@ def by_hfid_argument(branch: BranchStore, kind: KindModel, data: Mapping[str, An
         return None
     if data["hfid"] is None:
         raise MutationRefusedError("can only join an iterable")
-    components = [str(component) for component in data["hfid"]]
-    if not components or len(components) != len(kind.kind.human_friendly_id):
-        raise node_not_found(kind.name, "__".join(components))
-    return branch.find_by_hfid(kind, components)
-
-
-def key_holders(branch: BranchStore, default: BranchStore, node: Node, group: UniqueGroup) -> list[str]:
-    """Who else holds a uniqueness key: on this branch, or made on the default branch since the fork."""
-    key = unique_key(node, group)
-    holders = [holder for holder in branch.holders(group, key) if holder != node.id]
-    if default is not branch:
-        since = branch.info.fork_sequence
-        holders += [
-            holder
-            for holder in default.holders(group, key)
-            if default.nodes[holder].sequence > since and holder not in branch.nodes
-        ]
-    return holders
+    return by_hfid(branch, kind, data["hfid"])
 
 
 def held_on_default_branch(kind: KindModel, holder: str) -> MutationRefusedError:

@@ -168,15 +168,14 @@ def _edge_property(name: str, since: str | None) -> Any:
     return False if name == "is_protected" else None
 
 
-def _display_label(node: Node, reading: Reading) -> str:
+def _display_label(node: Node, _reading: Reading) -> str:
     path = node.kind.display_label
     name = path.removesuffix("__value") if path else ""
     if name in node.kind.attributes:
         value = node.read(name)
         if value is not None:
             return str(value)
-    hfid = reading.branch.human_friendly_id(node)
-    return "__".join(hfid) if hfid else f"{node.kind.name}(ID: {node.id})"
+    return f"{node.kind.name}(ID: {node.id})"
 
 
 _IDENTITY: dict[str, Getter] = {

@@ -11,34 +11,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from consumers.infrahub.sandbox.branch import BranchStore
-from consumers.infrahub.sandbox.errors import refuse_fields, uniqueness_violated
+from consumers.infrahub.sandbox.errors import MutationRefusedError, refuse_fields, uniqueness_violated
 from consumers.infrahub.sandbox.lookup import (
     by_default_filter,
     by_hfid_argument,
     by_id,
     by_id_or_hfid,
     held_on_default_branch,
-    key_holders,
 )
-from consumers.infrahub.sandbox.model import KindModel, RelationshipEnd, UniqueGroup
+from consumers.infrahub.sandbox.model import KindModel, RelationshipEnd
 from consumers.infrahub.sandbox.peers import PeerRefusedError, check_count, check_other_side, wanted_peers
 from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.removal import delete_node
+from consumers.infrahub.sandbox.uniqueness import KeyHeldError, check_uniqueness
 from consumers.infrahub.sandbox.values import ValueRefusedError, stored_value
+from ledger.schema import Attribute
 
 if TYPE_CHECKING:
     from consumers.infrahub.sandbox.store import SandboxStore
 
 _NOT_FIELDS = frozenset({"id", "hfid"})
-
-
-class KeyHeldError(Exception):
-    """A create met exactly one object with its human-friendly id: the upsert goes on as an update of that one."""
-
-    def __init__(self, holder: str, *, elsewhere: bool) -> None:
-        super().__init__(holder)
-        self.holder = holder
-        self.elsewhere = elsewhere
 
 
 @dataclass(slots=True)
@@ -81,9 +73,16 @@ class BranchWriter:
         try:
             return self._create(kind, {name: data[name] for name in data if name != "hfid"}, upserting=True)
         except KeyHeldError as held:
-            if held.elsewhere:
-                raise held_on_default_branch(kind, held.holder) from held
-            return self.update(self._branch.nodes[held.holder], data, check_uniqueness=False)
+            return self.update(self._holder(kind, held), data, check_uniqueness=False)
+
+    def _holder(self, kind: KindModel, held: KeyHeldError) -> Node:
+        """The object that an upsert goes on with; one of a sibling kind, or of another branch, is no such object."""
+        try:
+            return by_id(self._branch, kind, held.holder)
+        except MutationRefusedError:
+            if self._branch is self._store.default_branch:
+                raise
+            raise held_on_default_branch(kind, held.holder) from held
 
     def update_mutation(self, kind_name: str, data: Mapping[str, Any]) -> Node:
         """``<Kind>Update``: by id or hfid, never a create.
@@ -156,7 +155,7 @@ class BranchWriter:
             try:
                 end = kind.ends.get(name)
                 if end is None:
-                    _draft_attribute(draft, kind, name, raw, creating=creating, current=current)
+                    _draft_attribute(draft, kind, name, raw, current=current)
                 else:
                     self._draft_peers(draft, end, raw, creating=creating)
             except (ValueRefusedError, PeerRefusedError) as exc:
@@ -206,52 +205,64 @@ class BranchWriter:
             self._branch.reindex(node)
 
     def _check_create_uniqueness(self, node: Node, *, upserting: bool) -> None:
-        violated = [(group, holders) for group in node.kind.groups if (holders := self._holders(node, group))]
-        if not violated:
-            return
-        holder_ids = {holder for _, holders in violated for holder in holders}
-        if upserting and len(holder_ids) == 1 and any(group.is_human_friendly_id for group, _ in violated):
-            (holder,) = holder_ids
-            raise KeyHeldError(holder, elsewhere=holder not in self._branch.nodes)
-        raise uniqueness_violated(violated[0][0].label)
-
-    def _holders(self, node: Node, group: UniqueGroup) -> list[str]:
-        return key_holders(self._branch, self._store.default_branch, node, group)
+        try:
+            check_uniqueness(self._branch, self._store.default_branch, node, named=None)
+        except KeyHeldError as held:
+            if upserting:
+                raise
+            raise uniqueness_violated(held.label) from held
 
     def _check_update_uniqueness(self, node: Node, draft: Draft) -> None:
-        touched = {*draft.values, *draft.peers}
-        groups = [group for group in node.kind.groups if touched & set(group.fields)]
-        if not groups:
-            return
         trial = Node(node.id, node.kind, 0, "")
         trial.values = {**node.values, **draft.values}
         peers = {node.kind.ends[name].slot: dict.fromkeys(ids, "") for name, ids in draft.peers.items()}
         trial.peers = {**node.peers, **peers}
-        for group in groups:
-            if self._holders(trial, group):
-                raise uniqueness_violated(group.label)
+        try:
+            named = (*draft.values, *draft.peers)
+            check_uniqueness(self._branch, self._store.default_branch, trial, named=named)
+        except KeyHeldError as held:
+            raise uniqueness_violated(held.label) from held
 
 
 def _draft_attribute(
-    draft: Draft, kind: KindModel, name: str, raw: Mapping[str, Any] | None, *, creating: bool, current: Node | None
+    draft: Draft, kind: KindModel, name: str, raw: Mapping[str, Any] | None, *, current: Node | None
 ) -> None:
-    """``{value}`` sets, ``{is_default: true}`` resets; null or ``{}`` for the whole attribute keeps what is there."""
+    """One attribute of a write; ``current`` is None on a create. Null for the whole attribute keeps what is there."""
     attribute = kind.attributes[name]
-    given = raw or {}
-    if given.get("from_pool") is not None:
-        raise ValueRefusedError(f"The pool requested {given['from_pool']} was not found.")
-    if "value" in given:
-        value = stored_value(attribute, given["value"])
-        if creating and value is None and attribute.default is not None:
-            draft.values[name], draft.defaults[name] = attribute.default, True
-            return
-        unchanged = current is not None and not _differs(current.values.get(name), value)
-        draft.values[name] = value
-        draft.defaults[name] = unchanged and current is not None and name in current.defaults
-    elif given.get("is_default"):
-        draft.values[name], draft.defaults[name] = attribute.default, True
-    elif creating and not attribute.optional:
-        raise ValueRefusedError(f"A value must be provided for {name}")
+    if raw is None:
+        if current is None and not attribute.optional:
+            raise ValueRefusedError(f"A value must be provided for {name}")
+        return
+    if raw.get("from_pool") is not None:
+        raise ValueRefusedError(f"The pool requested {raw['from_pool']} was not found.")
+    value, is_default = _created(attribute, raw) if current is None else _changed(attribute, raw, current)
+    draft.values[name], draft.defaults[name] = value, is_default
+
+
+def _created(attribute: Attribute, raw: Mapping[str, Any]) -> tuple[Any, bool]:
+    """The server believes the client's word about what is a default, except where it fills one in."""
+    if raw.get("value") is None and attribute.default is not None:
+        return attribute.default, True
+    return stored_value(attribute, raw.get("value")), bool(raw.get("is_default"))
+
+
+def _changed(attribute: Attribute, raw: Mapping[str, Any], current: Node) -> tuple[Any, bool]:
+    """What is there counts as it reads, a null under a default as the default; equality is Python's, 1 is true.
+
+    To name ``is_default`` at all, even with false, resets what is not on its default.
+    """
+    value, is_default = current.read(attribute.name), current.is_default(attribute.name)
+    if "value" in raw:
+        wanted = stored_value(attribute, raw["value"])
+        if wanted != value:
+            value = wanted
+    if "is_default" in raw and not is_default:
+        is_default = True
+        if "value" not in raw:
+            value = attribute.default
+    if value is None and not attribute.optional:
+        raise ValueRefusedError(f"A value must be provided for {attribute.name}")
+    return value, is_default and value == attribute.default
 
 
 def _differs(left: Any, right: Any) -> bool:

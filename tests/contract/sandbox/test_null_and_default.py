@@ -23,7 +23,7 @@ def _read(lab: GraphQLClient, site: str) -> dict[str, tuple[Any, bool]]:
     [
         ({}, (None, True)),
         ({"description": None}, (None, True)),
-        ({"description": {}}, (None, True)),
+        ({"description": {}}, (None, False)),
         ({"description": {"value": None}}, (None, False)),
         ({"description": {"value": "d"}}, ("d", False)),
     ],

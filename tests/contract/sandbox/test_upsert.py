@@ -140,7 +140,9 @@ def test_a_constraint_of_a_generic_spans_its_kinds(lab: GraphQLClient) -> None:
     site = lab.write("LabSiteUpsert", values(name="s"))
     place = {**values(name="p"), "site": {"id": site}}
     lab.write("LabRackUpsert", place)
-    assert lab.refused("LabCabinetUpsert", place)["message"] == "Violates uniqueness constraint 'site-name'"
+    error = lab.refused("LabCabinetUpsert", place)
+    assert (error["extensions"]["code"], error["message"][-31:]) == ("NODE_NOT_FOUND", "it is a LabRack, not LabCabinet")
+    assert lab.refused("LabCabinetCreate", place)["message"] == "Violates uniqueness constraint 'site-name'"
 
 
 def test_a_key_that_a_generic_guards_too_converges_within_its_kind(lab: GraphQLClient) -> None:

@@ -1,0 +1,78 @@
+"""Credentials, permissions, and the REST side."""
+
+from __future__ import annotations
+
+from tests.contract.cases.case import case
+from tests.contract.cases.talk import Talk, values
+
+_WRITE = "mutation A($data: ProbeTagUpsertInput!) { ProbeTagUpsert(data: $data) { ok object { id } } }"
+_READ = "query { ProbeTag(limit: 0) { edges { node { id } } } }"
+_JSON = {"content-type": "application/json"}
+
+
+@case("access")
+def none(t: Talk) -> None:
+    """Without a credential: reads are answered, writes are not."""
+    t.post(_READ, headers=_JSON, call="a read")
+    t.post(_WRITE, {"data": values(name=t.name())}, headers=_JSON, call="a write")
+    t.find("ProbeTag", {"name__value": t.name()}, "id")
+
+
+@case("access")
+def wrong_key(t: Talk) -> None:
+    """A wrong key is refused for reads too."""
+    headers = {**_JSON, "X-INFRAHUB-KEY": "wrong"}
+    t.post(_READ, headers=headers, call="a read")
+    t.post(_WRITE, {"data": values(name=t.name())}, headers=headers, call="a write")
+
+
+@case("access")
+def wrong_bearer(t: Talk) -> None:
+    """A wrong bearer token."""
+    headers = {**_JSON, "Authorization": "Bearer wrong"}
+    t.post(_READ, headers=headers, call="a read")
+    t.post(_WRITE, {"data": values(name=t.name())}, headers=headers, call="a write")
+
+
+@case("access")
+def empty_key(t: Talk) -> None:
+    """An empty key."""
+    t.post(_WRITE, {"data": values(name=t.name())}, headers={**_JSON, "X-INFRAHUB-KEY": ""}, call="a write")
+
+
+@case("access")
+def none_beside_a_bad_document(t: Talk) -> None:
+    """Which is said first: no credential, or an unknown field."""
+    t.post(_WRITE, {"data": values(nothing=1)}, headers=_JSON, call="a write")
+
+
+@case("access")
+def wrong_key_on_an_unknown_branch(t: Talk) -> None:
+    """Which is said first: a wrong key, or an unknown branch."""
+    t.post(_READ, branch="nope", headers={**_JSON, "X-INFRAHUB-KEY": "wrong"}, call="a read")
+
+
+@case("access")
+def schema_without_a_key(t: Talk) -> None:
+    """The schema is readable without a key; with a wrong one it is not."""
+    for label, headers in (("none", {}), ("wrong", {"X-INFRAHUB-KEY": "wrong"})):
+        reply = t.send("GET", "/api/schema", call=f"schema, key: {label}", headers=headers, shown=False)
+        t.note(f"schema, key: {label}", [reply.status, sorted(reply.document)])
+
+
+@case("access")
+def schema_of_an_unknown_branch(t: Talk) -> None:
+    """The schema of a branch that is not there."""
+    t.send("GET", "/api/schema?branch=nope", call="schema of nope")
+
+
+@case("access")
+def info(t: Talk) -> None:
+    """Version and deployment id answer without a token."""
+    t.send("GET", "/api/info", call="info", headers={})
+
+
+@case("access")
+def unknown_route(t: Talk) -> None:
+    """A path that is not there."""
+    t.send("GET", "/api/nothing", call="an unknown route")
