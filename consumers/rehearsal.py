@@ -193,7 +193,10 @@ class _ForgetfulLedger:
         in_flight: InFlight | Literal["keep"] | None = "keep",  # noqa: ARG002
         settle: float | None = None,  # noqa: ARG002
         close_orders: Sequence[tuple[int, OrderState]] = (),  # noqa: ARG002
+        meanwhile: Callable[[], None] | None = None,
     ) -> Appended:
+        if meanwhile is not None:
+            meanwhile()
         for event in events:
             if event.ordinal is not None:
                 self.next_ordinal = self.first + event.ordinal + 1

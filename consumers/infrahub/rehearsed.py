@@ -86,6 +86,9 @@ async def open_rehearsal(
 class _NothingToHoldBack:
     """The guard of requests that leave nobody's process."""
 
+    async def ready(self) -> None:
+        """Nothing has to be durable first."""
+
     def before_send(self) -> None:
         """Let every request go."""
 
