@@ -6,8 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class LiveProgram:
     folder: Path
     database: Path
     branch: LiveBranch
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Of the environment, beside those that name the destination."""
 
     @property
     def _artifacts(self) -> Path:
@@ -46,6 +48,7 @@ class LiveProgram:
             "INFRAHUB_SYNC_CACHE_DIR": str(self._artifacts),
             "APPLY_LEDGER_DATA_DIR": str(self.database),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
+            **self.variables,
         }
 
     def plan(self, configuration: Path, *options: str) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -12,14 +14,15 @@ import pytest
 from ledger.plan.model import PlannedOperation
 from tests.live.infrahub import LiveBranch
 from tests.live.writing import LiveWriter, create
-from tests.support.http_relay import Fate, HttpRelay
+from tests.support.http_relay import Fate, HttpRelay, http_relay
 from tests.support.operations import many, update
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.timeout(3600)
 
-OVERLAPS = "APPLY_LEDGER_TEST_OVERLAPS"
-"""How many answers are late in the test of our writers; ``make live-crash`` takes 200."""
-_FEW = 6
+HASTY = {"request_timeout": 0.8, "lease_ttl": 4.0, "settle_seconds": 2.5}
+HELD = 1.8
+"""Longer than the time-out and shorter than time-out and quiet time together, with a second for a slow server."""
+CHOICES = (("blue", "green", "red"), ("red", "blue"))
 _ROUNDS = 40
 _UPSERT = "mutation($data: LocationSiteUpsertInput!) { LocationSiteUpsert(data: $data) { ok object { id } } }"
 
@@ -37,6 +40,7 @@ async def at_once(branch: LiveBranch, *data: dict[str, Any]) -> list[bool]:
     return [answer.json()["data"]["LocationSiteUpsert"]["ok"] for answer in answers]
 
 
+@pytest.mark.live
 async def test_two_uncoordinated_writers_are_told_ok_twice_and_double_a_relationship(live_branch: LiveBranch) -> None:
     red, blue = tags_of(live_branch, "red", "blue").values()
     for number in range(_ROUNDS):
@@ -50,6 +54,7 @@ async def test_two_uncoordinated_writers_are_told_ok_twice_and_double_a_relation
     raise AssertionError(f"no doubled relationship in {_ROUNDS} rounds: the reason for one writer is gone")
 
 
+@pytest.mark.live
 async def test_two_uncoordinated_writers_make_an_object_that_nobody_can_read(live_branch: LiveBranch) -> None:
     tenants = [create(live_branch, "OrganizationTenant", name={"value": f"t{n}"}) for n in range(8)]
     text = "query($ids: [ID]) { LocationSite(ids: $ids) { edges { node { tenant { node { id } } } } } }"
@@ -65,40 +70,71 @@ async def test_two_uncoordinated_writers_make_an_object_that_nobody_can_read(liv
 
 def retagged(site: str, name: str, turn: int) -> PlannedOperation:
     """An update that gives the site another set of tags each turn."""
-    chosen = [{"name": tag} for tag in (("red", "blue") if turn % 2 else ("blue", "green", "red"))]
+    tags = many("tags", "BuiltinTag", *({"name": tag} for tag in CHOICES[turn % 2]))
     payload = {"name": name, "description": f"turn {turn}"}
-    return update("LocationSite", {"name": name}, payload, many("tags", "BuiltinTag", *chosen), destination_id=site)
+    return update("LocationSite", {"name": name}, payload, tags, destination_id=site)
 
 
-@pytest.mark.rules("P93", "P94", "P95", "P97", "P98", "G2", "G4")
-async def test_g02_two_of_our_writers_with_late_answers_never_double_anything(
-    live_writer: LiveWriter, relay: HttpRelay, live_branch: LiveBranch
-) -> None:
-    """Every first attempt outlives its time-out, at the server or on the way to it, and is followed by a second one.
+@dataclass(frozen=True)
+class Lane:
+    """One branch behind a relay of its own, two writers that serve it, and a site that they change."""
 
-    Both writers look for orders all the time, and every interrupted run is resumed at once.
-    """
-    live_writer.changes = {"request_timeout": 0.8, "lease_ttl": 3.0, "settle_seconds": 1.5}
-    ids = tags_of(live_branch, "red", "blue", "green")
-    site = create(live_branch, "LocationSite", name={"value": "s"})
+    writer: LiveWriter
+    relay: HttpRelay
+    site: str
+    tags: dict[str, str]
+
+    async def overlap(self, turn: int) -> None:
+        """One change whose first attempt outlives its time-out, at the server or on the way to it."""
+        run_id = f"turn-{turn}"
+        self.relay.fates.append(Fate("hold answer", HELD) if turn % 2 else Fate("hold request", HELD))
+        position = await self.writer.head()
+        await self.writer.commit(run_id, [retagged(self.site, "s", turn)], position=position)
+        endings = await self.writer.ended(run_id)
+        assert endings[0] == "run.interrupted", "the answer was not late"
+        assert endings[-1] == "run.applied"
+        chosen = sorted(self.tags[name] for name in CHOICES[turn % 2])
+        expected = {"description": f"turn {turn}", "tags": chosen, "count": len(chosen)}
+        assert self.writer.site(self.site) == expected
+        assert self.relay.most_under_way == 1, "two attempts at one object were under way at once"
+
+
+@asynccontextmanager
+async def lane(first: LiveWriter) -> AsyncIterator[Lane]:
+    """Another branch with two writers that look for orders all the time."""
+    branch = first.live.infrahub.new_branch("lane")
     stop = asyncio.Event()
-    writers = [asyncio.create_task(live_writer.writer().run_until(stop)) for _ in range(2)]
-    try:
-        for turn in range(int(os.environ.get(OVERLAPS, _FEW))):
-            run_id = f"turn-{turn}"
-            kind = "hold answer" if turn % 2 else "hold request"
-            relay.fates.append(Fate(kind, 1.0))  # type: ignore[arg-type]  # one of its names
-            await live_writer.commit(run_id, [retagged(site, "s", turn)], position=await live_writer.head())
-            ended = await live_writer.ended(run_id)
-            assert ended.count("run.interrupted") >= 1, "no answer was late"
-            assert ended[-1] == "run.applied"
-            chosen = ("red", "blue") if turn % 2 else ("blue", "green", "red")
-            assert live_writer.site(site) == {
-                "description": f"turn {turn}",
-                "tags": sorted(ids[name] for name in chosen),
-                "count": len(chosen),
-            }
-        assert relay.most_under_way == 1
-    finally:
-        stop.set()
-        await asyncio.gather(*writers)
+    async with http_relay(branch.url) as relay:
+        root = first.root / branch.name
+        writer = replace(first, url=relay.url, branch=branch.name, live=branch, root=root, changes=HASTY)
+        tags = tags_of(branch, "red", "blue", "green")
+        site = create(branch, "LocationSite", name={"value": "s"})
+        serving = [asyncio.create_task(writer.writer().run_until(stop)) for _ in range(2)]
+        try:
+            yield Lane(writer, relay, site, tags)
+        finally:
+            stop.set()
+            await asyncio.gather(*serving)
+    branch.discard()
+
+
+async def overlaps(writer: LiveWriter, *, lanes: int, turns: int) -> None:
+    async def one_lane() -> None:
+        async with lane(writer) as running:
+            for turn in range(turns):
+                await running.overlap(turn)
+
+    await asyncio.gather(*(one_lane() for _ in range(lanes)))
+
+
+@pytest.mark.live
+@pytest.mark.rules("P93", "P94", "P95", "P97", "P98", "G2", "G4")
+async def test_g02_two_of_our_writers_with_late_answers_never_double_anything(live_writer: LiveWriter) -> None:
+    """Every interrupted run is resumed at once, and whichever writer holds the lease then repeats the operation."""
+    await overlaps(live_writer, lanes=2, turns=3)
+
+
+@pytest.mark.live_crash
+@pytest.mark.rules("P93", "P94", "P95", "P97", "G2", "G4")
+async def test_g02_two_hundred_overlaps_of_our_writers_corrupt_nothing(live_writer: LiveWriter) -> None:
+    await overlaps(live_writer, lanes=4, turns=50)

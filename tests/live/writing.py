@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from ledger.plan.model import PlannedOperation
 from tests.live.infrahub import LiveBranch
 from tests.support.real_writer import WriterOnLedger
 
@@ -32,6 +33,13 @@ class LiveWriter(WriterOnLedger):
         node = edge["node"]
         tags = sorted(peer["node"]["id"] for peer in node["tags"]["edges"])
         return {"description": node["description"]["value"], "tags": tags, "count": node["tags"]["count"]}
+
+    def holds(self, operation: PlannedOperation) -> bool:
+        """Whether the server holds the object of a create, or the description that an update gives to a site."""
+        payload = operation.payload or {}
+        if operation.action == "update":
+            return bool(self.site(str(operation.destination_id))["description"] == payload["description"])
+        return payload["name"] in self.names(operation.kind)
 
     async def ended(self, run_id: str) -> list[str]:
         """Wait until writers elsewhere have applied a run, resuming it whenever it is interrupted; its endings."""

@@ -45,8 +45,8 @@ class HttpRelay:
     port: int = 0
     fates: deque[Fate] = field(default_factory=deque)
     """Of the next mutations, in order; then everything passes."""
-    mutations: list[bytes] = field(default_factory=list)
-    """The requests with a mutation that the client sent, head and body."""
+    requests: list[bytes] = field(default_factory=list)
+    """What the client sent, head and body, in order."""
     under_way: int = 0
     """Mutations that the server works on, or will when it gets them."""
     most_under_way: int = 0
@@ -67,6 +67,7 @@ class HttpRelay:
         """One client connection, until the client or a fate ends it."""
         try:
             while (request := await _read_message(reader)) is not None:
+                self.requests.append(request)
                 if b"mutation" not in request:
                     answer = await self._ask(request)
                     writer.write(answer)
@@ -82,7 +83,6 @@ class HttpRelay:
 
     async def _meet(self, request: bytes, client: asyncio.StreamWriter) -> bool:
         """Let one mutation meet its fate; whether the connection goes on."""
-        self.mutations.append(request)
         fate = self.fates.popleft() if self.fates else Fate("pass")
         if fate.kind == "lose request":
             return False

@@ -123,6 +123,14 @@ class InfrahubServer:
         self._wait("neo4j", lambda: is_ready(self._commands.ports.bolt))
         self._wait("api", self._database_answers)
 
+    def revive(self) -> None:
+        """Start again what was killed and not started since."""
+        self._processes = ManagedProcesses(self._run)
+        if self._processes.pid("neo4j") is None:
+            self.start_database()
+        if self._processes.pid("api") is None:
+            self.start_api()
+
     @property
     def _commands(self) -> Commands:
         ports = self._processes.known.get("ports")

@@ -1,0 +1,183 @@
+"""Nothing that is set for another tool changes a write: every variable of the SDK and of proxies, set to harm."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import infrahub_sdk.config
+import infrahub_sdk.recorder
+import pytest
+from infrahub_sdk import Config
+from pydantic_settings import BaseSettings
+
+from tests.live.program import LiveProgram
+from tests.live.writing import LiveWriter, create
+from tests.support.http_relay import HttpRelay
+from tests.support.inventory_operations import device_type, interface_template, manufacturer
+from tests.support.operations import many, update
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+OURS = ("INFRAHUB_ADDRESS", "INFRAHUB_API_TOKEN", "INFRAHUB_DEFAULT_BRANCH")
+"""Variables that the command line reads itself, because they name the destination."""
+_ID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+@dataclass
+class Trap:
+    """A server that nobody may ever speak to."""
+
+    url: str = ""
+    connections: int = 0
+
+
+@pytest.fixture
+async def trap() -> AsyncIterator[Trap]:
+    sprung = Trap()
+
+    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        sprung.connections += 1
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        sprung.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield sprung
+
+
+def sdk_settings() -> list[type[BaseSettings]]:
+    """Every class of the SDK that reads the environment."""
+
+    def below(base: type[BaseSettings]) -> list[type[BaseSettings]]:
+        return [found for each in base.__subclasses__() for found in (each, *below(each))]
+
+    modules = (infrahub_sdk.config.__name__, infrahub_sdk.recorder.__name__)
+    return [each for each in below(BaseSettings) if each.__module__ in modules]
+
+
+def harmful(annotation: Any, default: Any, url: str) -> str:
+    """A value that the SDK accepts for a field and that would change what it does."""
+    if annotation is bool:
+        return str(not default)
+    if annotation in (int, float):
+        return "1"
+    if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
+        return str(list(annotation)[-1].value)
+    if annotation == list[int]:
+        return "[200, 429, 500]"
+    return url
+
+
+def hostile_variables(manner: str, url: str) -> dict[str, str]:
+    """Every variable of the SDK's settings, with a plausible value or one that nobody can read; and all proxies."""
+    found = {
+        str(field.validation_alias or f"{each.model_config.get('env_prefix', '')}{name}").upper(): (
+            harmful(field.annotation, field.default, url) if manner == "plausible" else "\x7f not a value"
+        )
+        for each in sdk_settings()
+        for name, field in each.model_fields.items()
+    }
+    return found | dict.fromkeys(PROXIES, url)
+
+
+def wanted_by(writer: LiveWriter) -> list[Any]:
+    """A create by key, one under an id of ours, an update by id with a set of peers."""
+    red = create(writer.live, "BuiltinTag", name={"value": "red"})
+    site = create(writer.live, "LocationSite", name={"value": "s"})
+    assert red
+    tags = many("tags", "BuiltinTag", {"name": "red"})
+    return [
+        manufacturer("Arista", description="first"),
+        device_type("Arista", "7050"),
+        interface_template("Arista", "7050", "eth0"),
+        update("LocationSite", {"name": "s"}, {"name": "s", "description": "d"}, tags, destination_id=site),
+    ]
+
+
+def on_the_wire(relay: HttpRelay, branch: str) -> list[bytes]:
+    """What was sent, the branch and ids of the server's making replaced by words."""
+    return [_ID.sub(b"<id>", request.replace(branch.encode(), b"<branch>")) for request in relay.requests]
+
+
+async def requests_of(writer: LiveWriter, relay: HttpRelay, run_id: str) -> list[bytes]:
+    relay.requests.clear()
+    await writer.commit(run_id, wanted_by(writer))
+    assert (await writer.writer().drain(run_id, by="ada")).ending == "run.applied"
+    return on_the_wire(relay, writer.branch)
+
+
+def test_the_variables_are_all_of_the_sdk(trap: Trap) -> None:
+    names = hostile_variables("plausible", trap.url)
+    assert {f"INFRAHUB_{field}".upper() for field in Config.model_fields} <= set(names)
+    assert {"INFRAHUB_PROXY_MOUNTS_HTTP", "INFRAHUB_RETRY_ON_FAILURE", "INFRAHUB_RECORDER"} <= set(names)
+
+
+@pytest.mark.rules("P23", "P26", "P35", "P42", "P64", "P99", "G5")
+@pytest.mark.parametrize("manner", ["plausible", "unreadable"])
+async def test_ff24_no_variable_changes_what_the_writer_sends(
+    manner: str,
+    live_writer: LiveWriter,
+    relay: HttpRelay,
+    trap: Trap,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    live_writer.changes = {"request_timeout": 20.0, "lease_ttl": 30.0}
+    calm = await requests_of(live_writer, relay, "run-1")
+    assert len(calm) >= 5  # the schema and four mutations
+
+    branch = live_writer.live.infrahub.new_branch("hostile")
+    disturbed = replace(live_writer, branch=branch.name, live=branch, root=tmp_path / "disturbed")
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    for name, value in hostile_variables(manner, trap.url).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(folder)
+    assert await requests_of(disturbed, relay, "run-1") == calm
+    assert trap.connections == 0
+    assert list(folder.iterdir()) == [], "something of the SDK wrote a file"
+    branch.discard()
+
+
+@pytest.mark.rules("P99", "G5", "G12")
+async def test_ff24_no_variable_changes_what_the_program_does(
+    live_program: LiveProgram, relay: HttpRelay, trap: Trap, tmp_path: Path
+) -> None:
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows/tags.jsonl").write_text('{"id": "1", "name": "red"}\n{"id": "2", "name": "blue"}\n')
+    configuration = tmp_path / "config.yml"
+    configuration.write_text(CONFIGURATION)
+    through = replace(live_program.branch, infrahub=replace(live_program.branch.infrahub, url=relay.url))
+    wires = []
+    for number, variables in enumerate(({}, hostile_variables("plausible", trap.url))):
+        branch = live_program.branch.infrahub.new_branch("program")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        given = {name: value for name, value in variables.items() if name not in OURS}
+        program = LiveProgram(folder, live_program.database, replace(through, name=branch.name), given)
+        relay.requests.clear()
+        planned = await asyncio.to_thread(program.plan, configuration)
+        summary = await asyncio.to_thread(program.apply, planned)
+        assert summary["state"] == "applied"
+        wires.append(on_the_wire(relay, branch.name))
+        branch.discard()
+    assert wires[0] == wires[1]
+    assert trap.connections == 0
+
+
+CONFIGURATION = """
+name: tags
+source: {name: jsonl, settings: {directory: rows}}
+destination: {name: infrahub}
+schema_mapping:
+  - name: BuiltinTag
+    mapping: tags
+    identifiers: [name]
+    fields: [{name: name, mapping: name}]
+"""
