@@ -44,6 +44,13 @@ def append(
     return f"select ledger.append_v1({holder}, {events or event()}, null, {mark}, {closes})"
 
 
+def success(
+    *, holder: str = "1, 'writer-1', 1", operation: str = "'op_9', 9, 1", body: str = "'{}'", mark: str = "'r', 1, 1"
+) -> str:
+    """A call of ``applied_and_next_v1``."""
+    return f"select ledger.applied_and_next_v1({holder}, gen_random_uuid(), 1, 'r', {operation}, {body}, {mark})"
+
+
 def control(kind: str = "plan.refused", run: str = "another-run", body: str = "{}") -> str:
     """A call of ``append_control_v1``."""
     lists = f"array[gen_random_uuid()], array['{kind}'], array[1], array['{run}'], array['{body}']"
@@ -74,6 +81,15 @@ FENCE = [
     Call("another's lease, prolonged", "select ledger.renew_v1(2, 'writer-1', 1, 60)", "LG001"),
     Call("another's lease, given back", "select ledger.release_v1(2, 'writer-1', 1)", "LG001"),
     Call("another's order", "select ledger.close_order_v1(1, 'writer-2', 1, 1, 'done')", "LG001"),
+    Call("a success at another's binding", success(holder="2, 'writer-1', 1"), "LG001"),
+    Call("a success of an epoch to come", success(holder="1, 'writer-1', 2"), "LG001"),
+    Call("a success of no epoch", success(holder="1, 'writer-1', null"), "LG001"),
+    Call("a success of nobody", success(holder="1, null, 1"), "LG001"),
+    Call("a success nowhere", success(holder="99, 'writer-1', 1"), "LG010"),
+    Call("a success and half a mark", success(mark="'r', null, 1"), "LG021"),
+    Call("a success and no mark", success(mark="null, null, null"), "LG021"),
+    Call("a success without a body", success(body="null"), "23502"),
+    Call("a success of no operation", success(operation="null, 9, 1"), "23514"),
     Call("a claim of no time", "select ledger.claim_v1(1, 'm', 0, 0, 'h', 1, gen_random_uuid(), 1, '{}')", "LG021"),
 ]
 

@@ -34,6 +34,7 @@ EXPECTED: dict[str, str] = {
             "advance_relay_v1",
             "append_control_v1",
             "append_v1",
+            "applied_and_next_v1",
             "claim_relay_v1",
             "claim_v1",
             "close_order_v1",
