@@ -34,7 +34,7 @@ INSTALL_LIMIT = 600.0
 def main() -> int:
     """Carry out one command; 1 where the server is not there afterwards, and why on stderr."""
     options = _options()
-    home: Path = options.home
+    home: Path = options.home.resolve()  # Maven would take a relative one from its own place
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         if options.action == "run":
@@ -69,7 +69,7 @@ def _alone(home: Path) -> FileLock:
         LiveServerError: (on entering) the other one did not end in time.
     """
     home.mkdir(parents=True, exist_ok=True)
-    return _NamedLock(str(home.resolve()) + ".lock", timeout=INSTALL_LIMIT)
+    return _NamedLock(f"{home}.lock", timeout=INSTALL_LIMIT)
 
 
 class _NamedLock(FileLock):
@@ -114,7 +114,7 @@ def _run(home: Path, schemas: tuple[Path, ...], limit: float, command: list[str]
         with _alone(home):
             _start(home, schemas, limit)
         server = InfrahubServer(home)
-        found = {"ADDRESS": server.url, "TOKEN": server.token, "HOME": str(home.resolve())}
+        found = {"ADDRESS": server.url, "TOKEN": server.token, "HOME": str(home)}
         variables = {f"APPLY_LEDGER_TEST_INFRAHUB_{name}": value for name, value in found.items()}
         return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode
     finally:
