@@ -46,7 +46,7 @@ LINES = (
     ),
     LoadBearing(
         "G1 artifact digest compare",
-        "consumers/gate.py",
+        "consumers/plan_checks.py",
         "if raw.artifact_digest == self.commit.artifact_digest:",
         "if True:",
         "tests/unit/consumers/test_gate.py",
