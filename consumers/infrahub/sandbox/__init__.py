@@ -9,13 +9,14 @@ What is simulated
     limit and count; branches (``BranchCreate``, ``BranchDelete``, ``Branch``); one token, anonymous reads. The order
     in which an upsert looks for its object, mandatory fields, value checks and normal forms, null and default,
     uniqueness also across a generic and against the default branch, replace-sets, both sides of a relationship,
-    mandatory peers and cascades on a delete, several errors at once, ``updated_at`` that moves with a real change only.
+    mandatory peers and cascades on a delete, RelationshipAdd and RelationshipRemove, several errors at once,
+    ``updated_at`` that moves with a real change only.
 
 What is not
     Merge, rebase and diff; ``at`` (time travel); accounts, roles and permissions; resource pools; profiles, groups and
     the other ``Core`` kinds that a document names but does not describe; computed and read-only attributes (they stay
     null), the address tree (``parent``, ``children``, ``ip_addresses`` of prefixes); ``order`` (objects come in the
-    order of their making); events, webhooks, tasks; RelationshipAdd and RelationshipRemove; schema loading. Writes are
+    order of their making); events, webhooks, tasks; schema loading. Writes are
     serial: the corruption that parallel writes of one object cause on the server does not happen here. Everything is
     forgotten when the process ends.
 

@@ -19,7 +19,7 @@ class Access:
     def credential(self, request: Request) -> Credential:
         """``wrong`` is refused everywhere, ``none`` may only read."""
         given = request.headers.get("x-infrahub-key")
-        if given is None:
+        if not given:
             return "wrong" if request.headers.get("authorization") else "none"
         # Header values are Latin-1 on the wire.
         return "good" if hmac.compare_digest(given.encode("latin-1", "replace"), self._token) else "wrong"

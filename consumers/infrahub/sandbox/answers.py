@@ -64,14 +64,20 @@ def rest_error(status: int, message: str, headers: tuple[tuple[str, str], ...] =
     return json_answer({"data": None, "errors": [error]}, status, headers)
 
 
-def unauthorised() -> HttpAnswer:
-    """No, or a wrong, token."""
-    return rest_error(401, "Authentication is required to perform this operation")
+def unauthorised(message: str = "Authentication is required to perform this operation") -> HttpAnswer:
+    """No, or a wrong, token, where GraphQL is spoken."""
+    extensions = {"code": "AUTHENTICATION_REQUIRED", "http_status": 401, "data": {}}
+    return json_answer({"data": None, "errors": [{"message": message, "extensions": extensions}]}, 401)
+
+
+def plain_refusal(message: str, status: int = 400) -> HttpAnswer:
+    """A request that is no GraphQL request: errors are plain strings."""
+    return json_answer({"errors": [message]}, status)
 
 
 def branch_not_found(name: str) -> HttpAnswer:
-    """The one answer whose errors are plain strings."""
-    return json_answer({"errors": [f"Branch: {name} not found."]}, 404)
+    """An answer whose errors are plain strings."""
+    return plain_refusal(f"Branch: {name} not found.", 404)
 
 
 def faulty_answer(fault: FaultAnswer, answer: Answer, mutations: tuple[MutationField, ...]) -> HttpAnswer:

@@ -44,7 +44,8 @@ class Sandbox:
                 Route("/api/config", self._config, methods=["GET"]),
                 Route("/api/info", self._info, methods=["GET"]),
                 *admin.routes(),
-            ]
+            ],
+            exception_handlers={404: _no_route},
         )
         self._app: ASGIApp = TransportAccess(starlette)
 
@@ -81,6 +82,10 @@ def create_app(
         ConfigurationError: the document has not that shape.
     """
     return Sandbox(SandboxStore(schema_document, seed=seed, clock=clock), token=token, version=version)
+
+
+def _no_route(request: Request, _error: Exception) -> Response:
+    return _refused(404, f"The requested endpoint {request.url.path} does not exist")
 
 
 def _refused(status: int, message: str) -> Response:

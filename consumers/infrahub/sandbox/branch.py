@@ -70,6 +70,12 @@ class BranchStore:
         self._index_values(node, node.kind.attributes)
         self.reindex(node)
 
+    def restore(self, node: Node) -> None:
+        """Put an object in that knows its peers, as all of them know it: nothing is linked."""
+        self.nodes[node.id] = node
+        self.by_kind[node.kind.name][node.id] = node
+        self.reindex(node)
+
     def remove(self, node: Node) -> None:
         """Take an object out, and with it every edge that leads to it."""
         self._watched(node)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 UNDEFINED = "UNDEFINED_ERROR"
-_INVALID_TYPE = re.compile(r"^(?P<received>.+?) is not a valid (?P<expected>\S+)$", re.DOTALL)
+_INVALID_TYPE = re.compile(r"^(?P<received>.+?) is not a valid (?P<expected>\S+)$")
+"""Within one line: a value with a line break in it is answered with another code."""
 
 
 @dataclass(eq=False)
@@ -36,12 +37,17 @@ class InvalidFieldsError(Exception):
     """One or more fields of one payload are wrong; several fan out into one error each."""
 
     def __init__(self, kind: str, reasons: Sequence[tuple[str, str]]) -> None:
-        super().__init__(", ".join(f"{reason} at {name}" for name, reason in reasons))
+        super().__init__(", ".join(f"{reason} at {name}" if name else reason for name, reason in reasons))
         self.kind = kind
         self.reasons = tuple(reasons)
 
     def errors(self) -> list[tuple[str, MutationRefusedError]]:
-        """Each wrong field with the catalogued error that the server makes of its reason."""
+        """Each wrong field with the catalogued error that the server makes of its reason.
+
+        With a reason among them that names no field, all become one error that has no code.
+        """
+        if not all(name for name, _ in self.reasons):
+            return [("", unprocessable(str(self)))]
         return [(name, _classify(self.kind, name, reason)) for name, reason in self.reasons]
 
 

@@ -17,6 +17,7 @@ from consumers.infrahub.sandbox.graphql_schema import build_schema
 from consumers.infrahub.sandbox.model import CORE_NODE
 from consumers.infrahub.sandbox.projection import Reading
 from consumers.infrahub.sandbox.records import Node
+from consumers.infrahub.sandbox.relationship_operations import RELATIONSHIP_MUTATIONS, change_peers
 from consumers.infrahub.sandbox.selection import SelectedField
 from consumers.infrahub.sandbox.store import SandboxStore
 
@@ -116,6 +117,10 @@ class Engine:
 
     def _run_mutation(self, request: PreparedRequest, mutation: MutationField, written: Written) -> Answer:
         payload = mutation.root.payload
+        if mutation.name in RELATIONSHIP_MUTATIONS:
+            change_peers(request.branch, self.store.writer(request.branch.info.name), mutation.name, mutation.data)
+            written(mutation, None)
+            return {item.key: True if item.name == "ok" else mutation.name for item in payload}
         if mutation.kind is None or mutation.action is None:
             answer = run_branch_mutation(self.store, mutation.name, mutation.data)
             written(mutation, None)

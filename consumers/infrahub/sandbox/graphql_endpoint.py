@@ -18,7 +18,7 @@ from consumers.infrahub.sandbox.answers import (
     json_answer,
     made_up_success,
     plain_500,
-    rest_error,
+    plain_refusal,
     unauthorised,
 )
 from consumers.infrahub.sandbox.documents import RequestRefusedError
@@ -47,14 +47,14 @@ class GraphQLEndpoint:
     async def _answer(self, request: Request) -> HttpAnswer:
         credential = self._access.credential(request)
         if credential == "wrong":
-            return unauthorised()
+            return unauthorised("Invalid token")
         name = request.path_params.get("branch", DEFAULT_BRANCH)
         branch = self._engine.store.branches.get(name)
         if branch is None:
             return branch_not_found(name)
         body = _body(await request.body())
-        if body is None:
-            return rest_error(400, "the body is not one GraphQL request")
+        if isinstance(body, HttpAnswer):
+            return body
         variables = body.get("variables") or {}
         sender = request.headers.get(SENDER_HEADER)
         try:
@@ -63,7 +63,7 @@ class GraphQLEndpoint:
             return plain_500()
         except RequestRefusedError as exc:
             self._refused(name, exc, variables, sender)
-            return json_answer(exc.answer)
+            return unauthorised() if exc.mutations and credential == "none" else json_answer(exc.answer)
         if prepared.mutations and credential == "none":
             return unauthorised()
         return await self._serve(prepared, body, sender)
@@ -165,11 +165,14 @@ def _facts(prepared: PreparedRequest, body: dict[str, Any]) -> RequestFacts:
     return RequestFacts(operation, prepared.branch.info.name, roots, lambda: json.dumps(body, ensure_ascii=False))
 
 
-def _body(raw: bytes) -> dict[str, Any] | None:
+def _body(raw: bytes) -> dict[str, Any] | HttpAnswer:
+    """The request, or what is answered where it is none."""
     try:
         body = json.loads(raw)
     except ValueError:
-        return None
+        return plain_refusal("Request body is not a valid JSON")
+    if isinstance(body, list):
+        return plain_refusal("This server does not support batching")
     if not isinstance(body, dict) or not isinstance(body.get("query"), str):
-        return None
-    return body if isinstance(body.get("variables"), dict | None) else None
+        return plain_500()
+    return body if isinstance(body.get("variables"), dict | None) else plain_500()

@@ -34,6 +34,7 @@ from consumers.infrahub.sandbox.attribute_types import (
 )
 from consumers.infrahub.sandbox.branch_types import branch_mutations, branch_queries
 from consumers.infrahub.sandbox.model import CORE_NODE, KindModel, RelationshipEnd, SchemaModel
+from consumers.infrahub.sandbox.relationship_operations import relationship_mutations
 from consumers.infrahub.sandbox.scalars import DATE_TIME, GENERIC_SCALAR
 from ledger.schema import Attribute
 
@@ -114,7 +115,14 @@ class _SchemaBuilder:
             mutations.update(self._kind_mutations(kind))
         return GraphQLSchema(
             query=GraphQLObjectType("Query", {**queries, **branch_queries()}),
-            mutation=GraphQLObjectType("Mutation", {**mutations, **branch_mutations(self._context_input)}),
+            mutation=GraphQLObjectType(
+                "Mutation",
+                {
+                    **mutations,
+                    **branch_mutations(self._context_input),
+                    **relationship_mutations(self._related["RelatedNodeInput"]),
+                },
+            ),
             types=list[GraphQLNamedType](self._types.values()),
             # Kinds narrow some relationships that they inherit, as on the server, which does not check that either.
             assume_valid=True,

@@ -7,6 +7,7 @@ from typing import Any
 
 from consumers.infrahub.sandbox.branch import BranchStore
 from consumers.infrahub.sandbox.errors import MutationRefusedError, node_not_found, unprocessable
+from consumers.infrahub.sandbox.lookup import by_hfid, hfid_text
 from consumers.infrahub.sandbox.model import RelationshipEnd
 from consumers.infrahub.sandbox.records import Node
 
@@ -66,6 +67,12 @@ def check_other_side(branch: BranchStore, end: RelationshipEnd, before: Iterable
             )
 
 
+def pool_not_found(end: RelationshipEnd, pool: Mapping[str, Any], *, of: str) -> MutationRefusedError:
+    """A peer is asked for from a pool: there are none here."""
+    words = f"Unable to find the pool to generate a node for the relationship '{end.name}' on '{of}'"
+    return node_not_found("CoreResourcePool", str(pool.get("id")), words)
+
+
 def _minimum(end: RelationshipEnd) -> int:
     return 0 if end.optional else max(end.min_count, 1)
 
@@ -81,12 +88,10 @@ def _counted(branch: BranchStore, end: RelationshipEnd, peer_id: str) -> tuple[R
 
 def _peer(branch: BranchStore, end: RelationshipEnd, item: Mapping[str, Any]) -> Node:
     """By id, which wins over a human-friendly id beside it; ``kind`` is not checked, as on the server."""
-    if "id" in item:
+    if "id" in item and item["id"] != "":
         return _peer_by_id(branch, end, item["id"])
-    if item.get("hfid") is not None:
+    if item.get("hfid"):
         return _peer_by_hfid(branch, end, item)
-    if item.get("from_pool") is not None:
-        raise node_not_found("CoreResourcePool", str(item["from_pool"].get("id")))
     raise MutationRefusedError("Relationship has not been initialized yet")
 
 
@@ -100,10 +105,11 @@ def _peer_by_id(branch: BranchStore, end: RelationshipEnd, peer_id: str | None) 
 
 
 def _peer_by_hfid(branch: BranchStore, end: RelationshipEnd, item: Mapping[str, Any]) -> Node:
-    components = [str(component) for component in item["hfid"]]
-    wanted = item.get("kind") or end.peer
-    model = branch.model.kinds.get(wanted)
-    node = branch.find_by_hfid(model, components) if model is not None else None
+    """A kind beside it is looked at only where the relationship leads to a generic."""
+    model = branch.model.kinds.get(end.peer)
+    if model is not None and not model.is_node:
+        model = branch.model.kinds.get(item.get("kind") or end.peer)
+    node = by_hfid(branch, model, item["hfid"]) if model is not None else None
     if node is None:
-        raise node_not_found(wanted, "__".join(components))
+        raise node_not_found(model.name if model is not None else end.peer, hfid_text(item["hfid"]))
     return node

@@ -173,8 +173,7 @@ def _display_label(node: Node, _reading: Reading) -> str:
     name = path.removesuffix("__value") if path else ""
     if name in node.kind.attributes:
         value = node.read(name)
-        if value is not None:
-            return str(value)
+        return "" if value is None else str(value)
     return f"{node.kind.name}(ID: {node.id})"
 
 

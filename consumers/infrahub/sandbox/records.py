@@ -58,9 +58,9 @@ class Node:
     def read(self, name: str) -> Any:
         """The value of an attribute as a query shows it: a stored null under a default reads as the default."""
         value = self.values.get(name)
-        if value is None or value == NULL_TEXT:
-            return None if self.as_written else self.kind.attributes[name].default
-        return value
+        if self.as_written:
+            return value
+        return self.kind.attributes[name].default if value is None or value == NULL_TEXT else value
 
     def is_default(self, name: str) -> bool:
         """Whether the value is the schema's, also where a stored null only reads so."""

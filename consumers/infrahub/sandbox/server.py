@@ -7,6 +7,7 @@ import json
 import signal
 import socket
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,11 +16,13 @@ from types import TracebackType
 from typing import Any, Self
 
 import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from consumers.infrahub.sandbox.app import VERSION, Sandbox, create_app
 from consumers.infrahub.sandbox.faults import SandboxFaults
 from consumers.infrahub.sandbox.journal import Journal
 from consumers.infrahub.sandbox.store import SandboxStore, utc_now
+from consumers.infrahub.sandbox.store_file import StoreFile, store_file
 from ledger.errors import ConfigurationError
 
 _START_SECONDS = 30.0
@@ -53,16 +56,59 @@ def serve(
     token: str,
     *,
     seed: str | None = None,
+    store: Path | None = None,
     started: Callable[[str], None] = lambda _url: None,
+    restored: Callable[[StoreFile], None] = lambda _kept: None,
 ) -> None:
     """Serve a sandbox until SIGINT or SIGTERM. ``started`` is called with the address once requests are taken.
 
+    With ``store`` everything that was answered is in that file, and there again when a sandbox starts with it;
+    ``restored`` is called with what was read of it.
+
     Raises:
         ConfigurationError: the schema document is unusable, or the address cannot be listened on.
+        StoreFileError: the file is none of a sandbox, or not whole, or cannot be written.
     """
-    sandbox = create_app(load_schema_document(schema_path), token=token, seed=seed)
-    listener, url = _listen(host, port)
-    _ForegroundServer(sandbox, lambda: started(url)).run(sockets=[listener])
+    document = load_schema_document(schema_path)
+    if store is None:
+        sandbox = create_app(document, token=token, seed=seed)
+        listener, url = _listen(host, port)
+        _ForegroundServer(sandbox, lambda: started(url)).run(sockets=[listener])
+        return
+    with store_file(store, document) as kept:
+        chosen = kept.seed or seed or uuid.uuid4().hex
+        sandbox = create_app(document, token=token, seed=chosen)
+        restored(kept)
+        kept.attach(sandbox.store, chosen)
+        listener, url = _listen(host, port)
+        server = _ForegroundServer(KeptSandbox(sandbox, kept), lambda: started(url))
+        server.run(sockets=[listener])
+
+
+class KeptSandbox:
+    """A sandbox that answers only after everything it did is in its file."""
+
+    def __init__(self, sandbox: Sandbox, kept: StoreFile) -> None:
+        self._sandbox = sandbox
+        self._kept = kept
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection's event, as ASGI asks of an application."""
+        await self._sandbox(scope, receive, _KeptSend(send, self._kept).send)
+
+
+class _KeptSend:
+    """The server's ``send`` with the file before it; its connection can still be found and broken by a fault."""
+
+    def __init__(self, send: Send, kept: StoreFile) -> None:
+        self._send = send
+        self._kept = kept
+        self.transport = getattr(getattr(send, "__self__", None), "transport", None)
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._kept.save()
+        await self._send(message)
 
 
 class RunningSandbox:
@@ -164,7 +210,7 @@ class RunningSandbox:
 class _Server(uvicorn.Server):
     """Says when it takes requests, and leaves no word on stderr."""
 
-    def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
+    def __init__(self, sandbox: ASGIApp, ready: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 sandbox,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping
@@ -19,6 +20,9 @@ from consumers.infrahub.sandbox.writes import BranchWriter
 DEFAULT_BRANCH = "main"
 DEFAULT_NAMESPACE_KIND = "IpamNamespace"
 _MIN_BRANCH_NAME = 3
+_GLOBAL_BRANCH = "-global-"
+_ODD_IN_NAMES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
+"""What a name of Git's may not hold; the server names its branches likewise."""
 
 
 def utc_now() -> datetime:
@@ -84,8 +88,11 @@ class SandboxStore:
         """
         if len(name) < _MIN_BRANCH_NAME:
             raise unprocessable("invalid field name: String should have at least 3 characters")
+        if _ODD_IN_NAMES.search(name):
+            reason = "disallowed ASCII characters/patterns"
+            raise unprocessable(f"Branch name contains invalid patterns or characters: {reason}")
         with self.lock:
-            if name in self.branches:
+            if name in self.branches or name == _GLOBAL_BRANCH:
                 raise MutationRefusedError(f"The branch {name} already exists", http_status=422)
             info = BranchInfo(self.new_id(), name, description, False, self.now(), sync_with_git, self.sequence)
             self.branches[name] = self.default_branch.fork(info)

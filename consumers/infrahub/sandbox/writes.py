@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from consumers.infrahub.sandbox.attribute_types import attribute_family
 from consumers.infrahub.sandbox.branch import BranchStore
 from consumers.infrahub.sandbox.errors import MutationRefusedError, refuse_fields, uniqueness_violated
 from consumers.infrahub.sandbox.lookup import (
@@ -20,11 +21,17 @@ from consumers.infrahub.sandbox.lookup import (
     held_on_default_branch,
 )
 from consumers.infrahub.sandbox.model import KindModel, RelationshipEnd
-from consumers.infrahub.sandbox.peers import PeerRefusedError, check_count, check_other_side, wanted_peers
+from consumers.infrahub.sandbox.peers import (
+    PeerRefusedError,
+    check_count,
+    check_other_side,
+    pool_not_found,
+    wanted_peers,
+)
 from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.removal import delete_node
 from consumers.infrahub.sandbox.uniqueness import KeyHeldError, check_uniqueness
-from consumers.infrahub.sandbox.values import ValueRefusedError, stored_value
+from consumers.infrahub.sandbox.values import NULL_TEXT, ValueRefusedError, stored_value
 from ledger.schema import Attribute
 
 if TYPE_CHECKING:
@@ -106,21 +113,22 @@ class BranchWriter:
         Raises:
             MutationRefusedError, InvalidFieldsError: nothing was written.
         """
-        draft = self._draft(node.kind, data, creating=False, current=node)
+        _trip_over_names(node.kind, data)
+        draft = self._draft(node.kind, data, current=node)
         for name, peer_ids in draft.peers.items():
             end = node.kind.ends[name]
             check_other_side(self._branch, end, node.peer_ids(end.slot), peer_ids)
         if check_uniqueness:
             self._check_update_uniqueness(node, draft)
         self._commit(node, draft)
-        return _answer_of_update(node, data)
+        return _answer_of_update(node, data, draft)
 
     def _create(self, kind: KindModel, data: Mapping[str, Any], *, upserting: bool) -> Node:
         node_id = self._new_id(kind, data.get("id"))
         missing = [(name, f"{name} is mandatory for {kind.name}") for name in kind.mandatory if name not in data]
         if missing:
             refuse_fields(kind.name, missing)
-        draft = self._draft(kind, data, creating=True, current=None)
+        draft = self._draft(kind, data, current=None)
         self._fill_defaults(kind, draft)
         at = self._store.now()
         node = Node(node_id, kind, self._store.next_sequence(), at)
@@ -133,7 +141,7 @@ class BranchWriter:
             check_other_side(self._branch, kind.ends[name], (), peer_ids)
         self._store.used_ids.add(node_id)
         self._branch.add(node)
-        return node
+        return _as_written(node)
 
     def _new_id(self, kind: KindModel, wanted: str | None) -> str:
         if not wanted:
@@ -146,29 +154,43 @@ class BranchWriter:
             refuse_fields(kind.name, [("id", f"{wanted} is already in use")])
         return wanted
 
-    def _draft(self, kind: KindModel, data: Mapping[str, Any], *, creating: bool, current: Node | None) -> Draft:
-        """Check every named field; several that are wrong are named together."""
-        draft, reasons = Draft(), list[tuple[str, str]]()
-        for name, raw in data.items():
-            if name in _NOT_FIELDS:
-                continue
+    def _draft(self, kind: KindModel, data: Mapping[str, Any], *, current: Node | None) -> Draft:
+        """Check every named field: attributes first, then peers; a create names several wrong ones together."""
+        draft = Draft()
+        fields = {name: raw for name, raw in data.items() if name not in _NOT_FIELDS}
+        attributes = {name: raw for name, raw in fields.items() if name not in kind.ends}
+        reasons, failures = list[tuple[str, str]](), list[MutationRefusedError]()
+        for name, raw in attributes.items():
             try:
-                end = kind.ends.get(name)
-                if end is None:
-                    _draft_attribute(draft, kind, name, raw, current=current)
-                else:
-                    self._draft_peers(draft, end, raw, creating=creating)
-            except (ValueRefusedError, PeerRefusedError) as exc:
+                _draft_attribute(draft, kind, name, raw, current=current)
+            except ValueRefusedError as exc:
+                reasons.append((exc.field_of(name), str(exc)))
+            except MutationRefusedError as exc:
+                failures.append(exc)  # comes up later than any check
+        if reasons:
+            # An update names one, the first by name; a create names them all.
+            refuse_fields(kind.name, reasons if current is None else [min(reasons)])
+        if failures:
+            raise failures[0]
+        for name in [name for name in fields if name in kind.ends]:
+            try:
+                self._draft_peers(draft, kind.ends[name], fields[name], current=current)
+            except PeerRefusedError as exc:
                 reasons.append((name, str(exc)))
         if reasons:
             refuse_fields(kind.name, reasons)
         return draft
 
-    def _draft_peers(self, draft: Draft, end: RelationshipEnd, raw: Any, *, creating: bool) -> None:
+    def _draft_peers(self, draft: Draft, end: RelationshipEnd, raw: Any, *, current: Node | None) -> None:
+        if isinstance(raw, Mapping) and raw.get("from_pool") and not (raw.get("id") or raw.get("hfid")):
+            raise pool_not_found(end, raw["from_pool"], of="a new object" if current is None else current.id)
         peer_ids = wanted_peers(self._branch, end, raw)
-        # The server takes an explicit null for a mandatory single peer on a create, and only there.
-        if not (creating and raw is None and not end.many):
+        # The server takes an explicit nothing for mandatory peers on a create, and only there.
+        if current is not None or raw:
             check_count(end, len(peer_ids))
+        if current is not None and end.slot != end.reverse_slot:
+            # An object that is its own peer is accepted, and reads as if it had none.
+            peer_ids = [peer_id for peer_id in peer_ids if peer_id != current.id]
         draft.peers[end.name] = peer_ids
 
     def _fill_defaults(self, kind: KindModel, draft: Draft) -> None:
@@ -234,7 +256,7 @@ def _draft_attribute(
             raise ValueRefusedError(f"A value must be provided for {name}")
         return
     if raw.get("from_pool") is not None:
-        raise ValueRefusedError(f"The pool requested {raw['from_pool']} was not found.")
+        raise ValueRefusedError(f"The pool requested {raw['from_pool']} was not found.", part="from_pool")
     value, is_default = _created(attribute, raw) if current is None else _changed(attribute, raw, current)
     draft.values[name], draft.defaults[name] = value, is_default
 
@@ -243,7 +265,7 @@ def _created(attribute: Attribute, raw: Mapping[str, Any]) -> tuple[Any, bool]:
     """The server believes the client's word about what is a default, except where it fills one in."""
     if raw.get("value") is None and attribute.default is not None:
         return attribute.default, True
-    return stored_value(attribute, raw.get("value")), bool(raw.get("is_default"))
+    return stored_value(attribute, raw.get("value"), creating=True), bool(raw.get("is_default"))
 
 
 def _changed(attribute: Attribute, raw: Mapping[str, Any], current: Node) -> tuple[Any, bool]:
@@ -253,7 +275,7 @@ def _changed(attribute: Attribute, raw: Mapping[str, Any], current: Node) -> tup
     """
     value, is_default = current.read(attribute.name), current.is_default(attribute.name)
     if "value" in raw:
-        wanted = stored_value(attribute, raw["value"])
+        wanted = stored_value(attribute, raw["value"], creating=False)
         if wanted != value:
             value = wanted
     if "is_default" in raw and not is_default:
@@ -266,14 +288,32 @@ def _changed(attribute: Attribute, raw: Mapping[str, Any], current: Node) -> tup
 
 
 def _differs(left: Any, right: Any) -> bool:
-    """Python's equality, but true is not 1."""
-    return left != right or isinstance(left, bool) is not isinstance(right, bool)
+    """Python's equality, as at the server: true is 1, and null is the text that stands for it."""
+    return bool((None if left == NULL_TEXT else left) != (None if right == NULL_TEXT else right))
 
 
-def _answer_of_update(node: Node, data: Mapping[str, Any]) -> Node:
-    """The object in memory, as the server answers an update: no times, and only those single peers that were sent."""
+def _trip_over_names(kind: KindModel, data: Mapping[str, Any]) -> None:
+    """An attribute named like a method of the server's input object stands in that method's way.
+
+    Raises:
+        MutationRefusedError: the kind has one; its objects can be created and never updated.
+    """
+    attribute = kind.attributes.get("items")
+    if attribute is not None:
+        given = attribute_family(attribute.kind).update.name if data.get("items") is not None else "NoneType"
+        raise MutationRefusedError(f"'{given}' object is not callable")
+
+
+def _as_written(node: Node) -> Node:
     answer = node.copy()
     answer.as_written = True
+    return answer
+
+
+def _answer_of_update(node: Node, data: Mapping[str, Any], draft: Draft) -> Node:
+    """The object in memory, as the server answers an update: no times, and only those single peers that were sent."""
+    answer = _as_written(node)
+    answer.values.update(draft.values)
     answer.updated_at = answer.created_at = None
     answer.changed_at = dict.fromkeys(answer.changed_at)
     for end in node.kind.ends.values():

@@ -6,7 +6,7 @@ from tests.contract.cases.case import case
 from tests.contract.cases.talk import Talk, values
 
 _WRITE = "mutation A($data: ProbeTagUpsertInput!) { ProbeTagUpsert(data: $data) { ok object { id } } }"
-_READ = "query { ProbeTag(limit: 0) { edges { node { id } } } }"
+_READ = 'query { ProbeTag(name__value: "not there") { count } }'
 _JSON = {"content-type": "application/json"}
 
 

@@ -110,9 +110,9 @@ def deleted(t: Talk) -> None:
 def names(t: Talk) -> None:
     """Names that are too short, taken, or odd."""
     text = "mutation B($data: BranchCreateInput!) { BranchCreate(data: $data) { ok } }"
-    for name in ("ab", "main", t.place.branch, "with blank", "", "-global-"):
+    for name in ("ab", "main", t.known(t.place.branch, "taken"), "with blank", "", "-global-"):
         data = {"name": name, "sync_with_git": False}
-        t.post(text, {"data": data}, branch="main", call=f"BranchCreate {name}".replace(t.place.branch, "taken"))
+        t.post(text, {"data": data}, branch="main", call=f"BranchCreate {name}")
 
 
 @case("branch")

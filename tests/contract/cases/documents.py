@@ -134,6 +134,16 @@ def aliases_with_an_unknown_field(t: Talk) -> None:
 
 
 @case("document")
+def enum_on_an_update(t: Talk) -> None:
+    """[haz] An unknown choice of an enumeration: an update answers otherwise than a create."""
+    made = t.write("ProbeValueUpsert", values(name=t.name(), role="leaf", level=1)).id
+    t.write("ProbeValueUpsert", {"id": made, **values(role="core")})
+    t.write("ProbeValueUpsert", {"id": made, **values(level=3, sized="x")})
+    t.write("ProbeValueUpsert", {"id": made, **values(sized="x", bounded=0, host="x")})
+    t.read("ProbeValue", made, "role { value } level { value }")
+
+
+@case("document")
 def two_operations(t: Talk) -> None:
     """Two operations and no name."""
     t.post("query A { ProbeTag { count } } query B { ProbeTag { count } }")
@@ -155,6 +165,15 @@ def body_without_json(t: Talk) -> None:
 def body_without_query(t: Talk) -> None:
     """A body without a query."""
     t.send("POST", f"/graphql/{t.place.branch}", {"variables": {}}, call="no query")
+    t.send("POST", f"/graphql/{t.place.branch}", {"query": 5}, call="a number as query")
+
+
+@case("document")
+def variables_in_a_list(t: Talk) -> None:
+    """Variables that are no object."""
+    t.send("POST", f"/graphql/{t.place.branch}", {"query": "{ __typename }", "variables": []}, call="an empty list")
+    t.send("POST", f"/graphql/{t.place.branch}", {"query": "{ __typename }", "variables": [1]}, call="a list")
+    t.send("POST", f"/graphql/{t.place.branch}", {"query": "{ __typename }", "variables": None}, call="null")
 
 
 @case("document")

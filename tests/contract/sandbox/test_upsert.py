@@ -141,7 +141,10 @@ def test_a_constraint_of_a_generic_spans_its_kinds(lab: GraphQLClient) -> None:
     place = {**values(name="p"), "site": {"id": site}}
     lab.write("LabRackUpsert", place)
     error = lab.refused("LabCabinetUpsert", place)
-    assert (error["extensions"]["code"], error["message"][-31:]) == ("NODE_NOT_FOUND", "it is a LabRack, not LabCabinet")
+    assert (error["extensions"]["code"], error["message"][-31:]) == (
+        "NODE_NOT_FOUND",
+        "it is a LabRack, not LabCabinet",
+    )
     assert lab.refused("LabCabinetCreate", place)["message"] == "Violates uniqueness constraint 'site-name'"
 
 

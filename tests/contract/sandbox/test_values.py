@@ -83,7 +83,6 @@ def test_a_bad_value_is_refused_naming_its_field(
 @pytest.mark.parametrize(
     ("name", "sent", "status", "message"),
     [
-        ("role", "core", 500, "'core' is not a valid RoleEnum"),
         ("height", 2**63, 500, "Python int too large to convert to C long"),
         ("mail", "ä" * 2047, 422, "Text attribute length should be less than 4096 characters."),
     ],
@@ -129,7 +128,7 @@ def test_a_read_only_field_is_not_in_the_input_type(lab: GraphQLClient) -> None:
 def test_a_regex_is_searched_from_the_start_and_dollar_takes_a_newline(lab: GraphQLClient) -> None:
     assert lab.write("LabSiteUpsert", values(name="s", code="ABC\n"))
     error = lab.refused("LabSiteUpsert", values(name="t", code="abc"))
-    assert error["message"] == "abc must be conform with the regex: '^[A-Z0-9]+$' at code"
+    assert error["message"] == "abc must conform with the regex: '^[A-Z0-9]+$' at code"
 
 
 def test_a_dropdown_names_its_choices(lab: GraphQLClient) -> None:
