@@ -25,6 +25,7 @@ from consumers.progress import WriterObserver, WriterProgress, unobserved
 from consumers.recorder import claim_identity
 from consumers.runs import ORDERS_WAIT, RunOutcome, RunWorker
 from consumers.settings import WriterSettings
+from consumers.sharing import AlwaysMyTurn, Turns
 from consumers.stores import postgres_connector
 from consumers.takeover import record_interrupted_operation
 from ledger.binding import DestinationBinding
@@ -70,6 +71,7 @@ class BindingWriter:
         connect: StoreConnector | None = None,
         pause: PauseHook | None = None,
         observe: WriterObserver = unobserved,
+        turns: Turns | None = None,
         clock: Clock = suspend_clock,
     ) -> None:
         """Nothing is opened before :meth:`run_until` or :meth:`drain`.
@@ -83,6 +85,7 @@ class BindingWriter:
             connect: opens the ledger; by default PostgreSQL at ``dsn``.
             pause: for fault tests.
             observe: told about each step, for showing it.
+            turns: who serves which binding where several workers share them; by default the lease alone decides.
             clock: seconds on a clock that goes on in suspend.
         """
         self._dsn = dsn
@@ -93,7 +96,13 @@ class BindingWriter:
         self._connect = connect or postgres_connector(settings)
         self._pause = pause or NoPause()
         self._observe = observe
+        self._turns = turns or AlwaysMyTurn()
         self._clock = clock
+
+    @property
+    def binding(self) -> DestinationBinding:
+        """The destination."""
+        return self._binding
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Serve the binding until ``stop`` is set: wait for the lease, then work the inbox as orders come.
@@ -108,10 +117,14 @@ class BindingWriter:
         """
         told = ""
         while not stop.is_set():
+            if not self._turns.may_claim(self._binding):
+                await _wait(stop, self._settings.poll_interval)
+                continue
             try:
                 async with self._session() as worker:
                     told = ""
-                    await self._serve(worker, stop)
+                    with self._turns.holding(self._binding):
+                        await self._serve(worker, stop)
             except _CLAIM_AGAIN as exc:
                 if _whose_turn(exc) != told:
                     told = _whose_turn(exc)
@@ -240,7 +253,7 @@ class BindingWriter:
 
     async def _serve(self, worker: RunWorker, stop: asyncio.Event) -> None:
         told = ""
-        while not stop.is_set():
+        while not (stop.is_set() or self._turns.must_yield(self._binding)):
             order = await self._next(worker)
             if order is None:
                 worker.keeper.require_known_held()

@@ -50,6 +50,13 @@ class Intake:
         self._clock = clock
         self._alive_at = clock()
         self._rebalances = _Rebalances()
+        self.is_member = False
+        """Whether the group has let it in, and it reads."""
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since the last poll that came back, with or without messages."""
+        return self._clock() - self._alive_at
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Take messages until ``stop`` is set.
@@ -65,6 +72,7 @@ class Intake:
         if consumer is None:
             return
         self._alive_at = self._clock()
+        self.is_member = True
         polling = asyncio.create_task(self._poll_until(consumer, stop), name="intake")
         try:
             while not polling.done():
@@ -72,13 +80,14 @@ class Intake:
                 self._require_alive(polling)
             polling.result()
         finally:
+            self.is_member = False
             polling.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([polling], timeout=self._settings.call_within)
             await _stopped(consumer, self._settings.call_within)
 
     def _require_alive(self, polling: asyncio.Task[None]) -> None:
-        silent = self._clock() - self._alive_at
+        silent = self.silent_for
         if not polling.done() and silent > self._settings.stuck_after:
             raise IntakeStuckError(
                 checked="that the broker's client comes back from a poll",

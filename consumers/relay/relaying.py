@@ -73,6 +73,12 @@ class Relay:
         self._ledger = ledger
         self._outlet = outlet
         self._relayed = relayed or (lambda url, branch, count, position: None)  # noqa: ARG005 - nobody is told
+        self._troubles: dict[int, str] = {}
+
+    @property
+    def trouble(self) -> str:
+        """Why a binding is not relayed now; empty where all are."""
+        return next(iter(self._troubles.values()), "")
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Relay until ``stop`` is set; bindings that are new are found while it runs.
@@ -111,7 +117,7 @@ class Relay:
                 await _wait(stop, max(1.0, self._settings.poll_interval))
                 continue
             except _PASSING as exc:
-                told = _say_once(told, exc)
+                told = self._wait_for(row, exc, told)
                 await _wait(stop, self._settings.retry_wait)
                 continue
             try:
@@ -119,12 +125,12 @@ class Relay:
             except RelayFencedError as exc:
                 _log.warning("another relay has taken over", binding=str(row.binding), error=str(exc))
             except _PASSING as exc:
-                told = _say_once(told, exc)
+                told = self._wait_for(row, exc, told)
                 await _wait(stop, self._settings.retry_wait)
             except (RelayedElsewhereError, AlarmError) as exc:
                 if str(exc) != told:
                     _log.error("the relay of a binding stands still until a person has looked", error=str(exc))
-                told = str(exc)
+                told = self._troubles[row.id] = str(exc)
                 await _wait(stop, self._settings.retry_wait * _SELDOM)
             finally:
                 await self._release(claim)
@@ -138,6 +144,7 @@ class Relay:
         while not stop.is_set():
             events = await self._batch(claim.binding_id, position)
             if not events:
+                self._troubles.pop(row.id, None)
                 if time.monotonic() - renewed_at > settings.claim_ttl / 3:
                     await self._ledger.advance_relay(claim, position=position, hash_=head, ttl=settings.claim_ttl)
                     renewed_at = time.monotonic()
@@ -148,7 +155,14 @@ class Relay:
             position, head = events[-1].position, events[-1].hash
             await self._ledger.advance_relay(claim, position=position, hash_=head, ttl=settings.claim_ttl)
             renewed_at = time.monotonic()
+            self._troubles.pop(row.id, None)
             self._relayed(row.url, row.branch, len(events), position)
+
+    def _wait_for(self, row: BindingRow, error: Exception, told: str) -> str:
+        self._troubles[row.id] = str(error)
+        if str(error) != told:
+            _log.warning("the relay waits", error=str(error))
+        return str(error)
 
     async def _batch(self, binding_id: int, position: int) -> list[StoredEvent]:
         last = position + self._settings.batch_events
@@ -171,12 +185,6 @@ def _require_same_log(row: BindingRow, event: StoredEvent, position: int, head: 
         found=f"event {event.position} behind hash {event.prev_hash.hex()}",
         next_action="run `apply-ledger verify`, and `verify --from-kafka` for what the topic holds",
     )
-
-
-def _say_once(told: str, error: Exception) -> str:
-    if str(error) != told:
-        _log.warning("the relay waits", error=str(error))
-    return str(error)
 
 
 async def _wait(stop: asyncio.Event, seconds: float) -> None:

@@ -22,7 +22,8 @@ from ledger.errors import ApplyLedgerError, Finding
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from consumers.progress import WriterProgress
+    from consumers.progress import WriterObserver, WriterProgress
+    from consumers.sharing import Turns
     from consumers.writer import BindingWriter
     from ledger.binding import DestinationBinding
     from ledger.cli.settings import Settings
@@ -179,13 +180,23 @@ class _Watched:
         return len(self.operations)
 
 
-def new_writer(settings: Settings, dsns: Dsns, binding: DestinationBinding, report: Report | None) -> BindingWriter:
-    """The writer of a declared destination, with this installation's times."""
+def new_writer(
+    settings: Settings,
+    dsns: Dsns,
+    binding: DestinationBinding,
+    report: Report | None,
+    *,
+    turns: Turns | None = None,
+    observe: WriterObserver | None = None,
+) -> BindingWriter:
+    """The writer of a declared destination, with this installation's times; ``observe`` is told beside the terminal."""
     from consumers.infrahub.connection import InfrahubOpener
     from consumers.settings import WriterSettings
     from consumers.writer import BindingWriter
 
     def shown(progress: WriterProgress) -> None:
+        if observe is not None:
+            observe(progress)
         if progress.phase == "applying" and report is not None:
             report("applying", progress.done, progress.total)
         elif progress.phase in ("settling", "taking_over") and progress.seconds:
@@ -199,6 +210,7 @@ def new_writer(settings: Settings, dsns: Dsns, binding: DestinationBinding, repo
         WriterSettings(artifact_root=settings.cache_dir, **settings.writer.model_dump()),
         aliases=settings.declared(binding).other_names,
         observe=shown,
+        turns=turns,
     )
 
 

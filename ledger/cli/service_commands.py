@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ledger.cli.applying import new_writer
 from ledger.cli.output import next_command, people
+from ledger.cli.serving import WantedParts, serve
 from ledger.cli.session import embedded, ledger_dsns, run_async, settings_of
 from ledger.errors import ConfigurationError
 from ledger.exit_codes import ExitCode
@@ -20,22 +18,49 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("work", short_help="Be the writer of every declared destination, as a service.")(work)
+    app.command("work", short_help="Take, apply, record and relay, as a service.")(work)
     app.command("up", short_help="The embedded database and `work`, in the foreground.")(up)
     app.command("down", short_help="Stop the embedded database; its data stays.")(down)
     app.command("migrate", short_help="Bring the ledger's database up to date.")(migrate)
 
 
-def work(context: typer.Context) -> int:
-    """Be the writer of every declared destination until SIGTERM: take commits in order, apply, record."""
-    return run_async(_work(settings_of(context)))
+IntakeOption = Annotated[
+    bool, typer.Option("--intake/--no-intake", help="Take commits from Kafka, where it is set up.")
+]
+WritersOption = Annotated[bool, typer.Option("--writers/--no-writers", help="Apply what is committed.")]
+RelayOption = Annotated[bool, typer.Option("--relay/--no-relay", help="Put events onto Kafka, where it is set up.")]
+PortOption = Annotated[
+    int | None,
+    typer.Option("--metrics-port", min=0, max=65535, help="Serve /metrics, /healthz and /readyz; 0 for a free port."),
+]
+HostOption = Annotated[str, typer.Option("--metrics-host", help="Address for --metrics-port.")]
 
 
-def up(context: typer.Context) -> int:
+def work(
+    context: typer.Context,
+    intake: IntakeOption = True,
+    writers: WritersOption = True,
+    relay: RelayOption = True,
+    metrics_port: PortOption = None,
+    metrics_host: HostOption = "127.0.0.1",
+) -> int:
+    """Serve every declared destination until SIGTERM: take commits in order, apply, record, relay.
+
+    Any number may run, on any number of hosts: each destination has one writer at a time, and they share them evenly.
+    """
+    wanted = WantedParts(intake, writers, relay, metrics_port, metrics_host)
+    return run_async(serve(settings_of(context), wanted))
+
+
+def up(
+    context: typer.Context,
+    metrics_port: PortOption = None,
+    metrics_host: HostOption = "127.0.0.1",
+) -> int:
     """Start the embedded database and `work` in the foreground."""
     settings = settings_of(context)
     _require_embedded(settings, "up")
-    return run_async(_work(settings))
+    return run_async(serve(settings, WantedParts(metrics_port=metrics_port, metrics_host=metrics_host)))
 
 
 def down(context: typer.Context) -> int:
@@ -92,29 +117,6 @@ async def _migrate(settings: Settings) -> int:
         people.print(f"applied {name}")
     people.print("the database is up to date" if applied else "the database was up to date already")
     next_command("grant ledger_writer and ledger_projector to the login role of APPLY_LEDGER_DSN")
-    return ExitCode.DONE
-
-
-async def _work(settings: Settings) -> int:
-    from consumers.worker import Worker
-
-    if not settings.destination:
-        raise ConfigurationError(
-            checked="the declared destinations",
-            expected="at least one",
-            found="none",
-            next_action="add a [[destination]] to apply-ledger.toml, or set INFRAHUB_ADDRESS and INFRAHUB_API_TOKEN",
-        )
-    dsns = await ledger_dsns(settings)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    writers = [new_writer(settings, dsns, destination.binding, None) for destination in settings.destination]
-    for destination in settings.destination:
-        people.print(f"serving {destination.binding}")
-    await Worker(writers).run_until(stop)
-    people.print("stopped; open runs are left for the next writer")
     return ExitCode.DONE
 
 

@@ -23,6 +23,7 @@ from ledger.store.records import (
 )
 from ledger.store.relay import RelayQueries
 from ledger.store.session import Session
+from ledger.store.workers import WorkerQueries
 
 __all__ = [
     "BindingRow",
@@ -39,7 +40,7 @@ __all__ = [
 ]
 
 
-class Ledger(OrderQueries, PlanQueries, ObjectHistoryQueries, RelayQueries):
+class Ledger(OrderQueries, PlanQueries, ObjectHistoryQueries, RelayQueries, WorkerQueries):
     """A few connections to the ledger's database. Use it as an asynchronous context manager, or close it.
 
     Every method may raise ``LedgerUnavailableError`` or ``LedgerBusyError`` after asking again for a bounded time; a

@@ -86,6 +86,7 @@ TABLES = {
     "artifact": "manifest",
     "detail": "data",
     "relay": "position",
+    "worker": "held",
     "event_kind": "by_control",
     "schema_migration": "checksum",
     "projection_cursor": "position",

@@ -279,4 +279,12 @@ RELAY = [
     ),
 ]
 
-CALLS = [*RELAY, *FENCE, *KINDS, *EVENTS, *BODIES, *ARRAYS, *FORGERIES, *PLANS]
+WORKERS = [
+    Call("a worker for ever", "select ledger.worker_beat_v1('mine', 'host', '{}', 0, 'Infinity')", "LG021"),
+    Call("a worker of no name", "select ledger.worker_beat_v1(null, 'host', '{}', 0, 1)", "23502"),
+    Call("a worker that holds less than nothing", "select ledger.worker_beat_v1('mine', 'host', '{}', -1, 1)", "23514"),
+    Call("a worker of no host", "select ledger.worker_beat_v1('mine', null, '{}', 0, 1)", "23502"),
+    Call("nobody goes", "select ledger.worker_gone_v1(null)", "LG021"),
+]
+
+CALLS = [*WORKERS, *RELAY, *FENCE, *KINDS, *EVENTS, *BODIES, *ARRAYS, *FORGERIES, *PLANS]

@@ -47,6 +47,7 @@ async def _filled(admin_dsn: str, writer_dsn: str) -> None:
         relay = await ledger.claim_relay(lease.binding_id, "held", owner="relay-1", ttl=86400.0)
         first = [event async for event in ledger.events(lease.binding_id, until=1)]
         await ledger.advance_relay(relay, position=1, hash_=first[0].hash, ttl=86400.0)
+        await ledger.worker_beat("worker-1", host="host", serves=[BINDING], held=1, ttl=86400.0)
     async with connection_to(writer_dsn) as connection:
         await connection.execute(
             "select ledger.refuse_message_v1('topic', 0, 2147483649, sha256('x'), 'no JSON', null, null, null, null)"

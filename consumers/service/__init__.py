@@ -1,0 +1,1 @@
+"""The service: writers, intake and relay in one process, its metrics and its health."""

@@ -1,0 +1,110 @@
+"""``/metrics``, ``/healthz`` and ``/readyz`` on a port of their own.
+
+``/healthz`` says whether the process is worth keeping: it answers at all, and no part of it is stuck. ``/readyz`` says
+whether it does its work now: ledger and brokers are there, and every part runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from consumers.service.errors import StatusPortError
+from consumers.service.metrics import ServiceMetrics
+from consumers.service.parts import Part
+
+Faults = Callable[[], dict[str, str]]
+"""What is wrong now, by part; empty where nothing is."""
+
+
+class StatusServer:
+    """Serves the state of one process until it is told to stop."""
+
+    def __init__(
+        self, host: str, port: int, metrics: ServiceMetrics, parts: Sequence[Part], *, stuck: Faults, unready: Faults
+    ) -> None:
+        """``port`` 0 takes a free one; :attr:`address` says which.
+
+        Raises:
+            StatusPortError: it cannot be listened on.
+        """
+        self._metrics = metrics
+        self._parts = parts
+        self._stuck = stuck
+        self._unready = unready
+        self._listener = _listen(host, port)
+        shown, bound = self._listener.getsockname()[:2]
+        self.address = f"http://[{shown}]:{bound}" if ":" in shown else f"http://{shown}:{bound}"
+
+    async def run_until(self, stop: asyncio.Event) -> None:
+        """Serve until ``stop`` is set."""
+        app = Starlette(
+            routes=[
+                Route("/metrics", self._show_metrics),
+                Route("/healthz", lambda request: self._answer(request, self._stuck)),
+                Route("/readyz", lambda request: self._answer(request, self._unready)),
+            ]
+        )
+        server = _Server(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                ws="none",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        serving = asyncio.create_task(server.serve(sockets=[self._listener]), name="status")
+        waiting = asyncio.create_task(stop.wait())
+        await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        server.should_exit = True
+        await serving
+
+    def _show_metrics(self, _request: Request) -> Response:
+        for part in self._parts:
+            self._metrics.part_up.labels(part.name).set(not part.trouble)
+            self._metrics.part_restarts.labels(part.name).set(part.restarts)
+        return Response(generate_latest(self._metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+    def _answer(self, _request: Request, faults: Faults) -> Response:
+        found = faults()
+        state = {part.name: part.trouble or "runs" for part in self._parts} | found
+        return JSONResponse({"ok": not found, "parts": state}, status_code=503 if found else 200)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the service, whose parts have to end in their own order."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as exc:
+        listener.close()
+        raise StatusPortError(
+            checked="--metrics-port and --metrics-host",
+            expected="an address that can be listened on",
+            found=f"{host} port {port}: {exc.strerror or exc}",
+            next_action="choose another port, or 0 for a free one",
+        ) from exc
+    return listener

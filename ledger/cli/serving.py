@@ -1,0 +1,109 @@
+"""Putting the service together from the settings: which parts, for which destinations, with metrics and health."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ledger.cli.applying import new_writer
+from ledger.cli.output import people
+from ledger.cli.session import ledger_dsns
+from ledger.errors import ConfigurationError
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from consumers.service.service import Service
+    from ledger.cli.settings import Settings
+    from ledger.store.embedded import Dsns
+
+
+@dataclass(frozen=True, slots=True)
+class WantedParts:
+    """What one process is to do. ``metrics_port`` None: no metrics, no health; 0: a free port."""
+
+    intake: bool = True
+    writers: bool = True
+    relay: bool = True
+    metrics_port: int | None = None
+    metrics_host: str = "127.0.0.1"
+
+
+async def serve(settings: Settings, wanted: WantedParts) -> int:
+    """Run the service until SIGINT or SIGTERM.
+
+    Raises:
+        NothingToServeError: no part is wanted, or could run.
+        ConfigurationError: no destination is declared, or what Kafka needs is wrong.
+        StatusPortError: the port for metrics cannot be listened on.
+        ApplyLedgerError: what ended a part, and the service with it.
+    """
+    from consumers.service.parts import Part
+    from consumers.service.status import StatusServer
+
+    if not settings.destination and (wanted.writers or wanted.intake):
+        raise ConfigurationError(
+            checked="the declared destinations",
+            expected="at least one",
+            found="none",
+            next_action="add a [[destination]] to apply-ledger.toml, or set INFRAHUB_ADDRESS and INFRAHUB_API_TOKEN",
+        )
+    service = _service(settings, await ledger_dsns(settings), wanted)
+    parts = service.parts()
+    stop = _until_signalled()
+    more = []
+    if wanted.metrics_port is not None:
+        status = StatusServer(
+            wanted.metrics_host,
+            wanted.metrics_port,
+            service.metrics,
+            parts,
+            stuck=service.stuck,
+            unready=lambda: service.unready(parts),
+        )
+        more.append(Part("status", status.run_until))
+        people.print(f"metrics and health at {status.address}")
+    _say_what_is_served(settings, service)
+    await service.run_until(stop, parts, *more)
+    people.print("stopped; open runs are left for the next writer")
+    return ExitCode.DONE
+
+
+def _until_signalled() -> asyncio.Event:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def _service(settings: Settings, dsns: Dsns, wanted: WantedParts) -> Service:
+    from consumers.service.metrics import ServiceMetrics
+    from consumers.service.service import Service
+    from consumers.sharing import Share
+
+    bindings = [destination.binding for destination in settings.destination]
+    metrics, share, kafka = ServiceMetrics(), Share(bindings), settings.kafka
+    return Service(
+        dsn=dsns.writer,
+        declared=bindings,
+        writers=[
+            new_writer(settings, dsns, binding, None, turns=share, observe=metrics.observer(binding))
+            for binding in bindings
+            if wanted.writers
+        ],
+        share=share,
+        intake=kafka.intake_settings() if wanted.intake and kafka.is_configured else None,
+        relay=kafka.relay_settings() if wanted.relay and kafka.is_configured else None,
+        metrics=metrics,
+    )
+
+
+def _say_what_is_served(settings: Settings, service: Service) -> None:
+    for writer in service.writers:
+        people.print(f"serving {writer.binding}")
+    if service.intake is not None:
+        people.print(f"taking commits from topic {service.intake.topic} at {settings.kafka.brokers}")
+    if service.relay is not None:
+        people.print(f"relaying events to topic {service.relay.topic} at {settings.kafka.brokers}")

@@ -1,0 +1,166 @@
+"""The program as a person meets it with a broker behind it: init, work, apply, verify from the topic alone."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.integration.cli.conftest import cli, cli_database, cli_sandbox
+from tests.support.command_line import CommandLine
+from tests.support.kafka_broker import KafkaCluster, free_ports
+
+__all__ = ["cli", "cli_database", "cli_sandbox"]
+
+pytestmark = [pytest.mark.integration, pytest.mark.broker]
+
+
+@pytest.fixture
+def through_kafka(cli: CommandLine, kafka: KafkaCluster) -> CommandLine:
+    name = uuid.uuid4().hex[:8]
+    cli.variables |= {
+        "APPLY_LEDGER_KAFKA__BROKERS": kafka.bootstrap(),
+        "APPLY_LEDGER_KAFKA__COMMITS_TOPIC": f"commits-{name}",
+        "APPLY_LEDGER_KAFKA__EVENTS_TOPIC": f"events-{name}",
+        "APPLY_LEDGER_KAFKA__GROUP": f"group-{name}",
+    }
+    done = cli.run("kafka", "init", "--output", "json")
+    assert done.returncode == 0, done.stderr
+    assert [row["state"] for row in json.loads(done.stdout)] == ["created", "created"]
+    return cli
+
+
+@pytest.fixture
+def port() -> int:
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+def worker(through_kafka: CommandLine, port: int) -> Iterator[subprocess.Popen[str]]:
+    process = through_kafka.start("work", "--metrics-port", str(port))
+    _until_ready(process, port)
+    yield process
+    process.send_signal(signal.SIGTERM)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "Traceback" not in stderr
+
+
+def _until_ready(process: subprocess.Popen[str], port: int) -> None:
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False).status_code == 200:
+                return
+        except httpx.TransportError:
+            continue
+    raise AssertionError(f"the service did not become ready; it says {process.poll()}")
+
+
+@pytest.mark.rules("G7", "G8")
+@pytest.mark.usefixtures("worker")
+def test_g08_the_main_job_through_a_real_broker_and_the_proof_from_its_topic(
+    through_kafka: CommandLine, port: int
+) -> None:
+    cli = through_kafka
+    cli.source({"name": "a"}, {"name": "b"})
+    planned = cli.plan()
+
+    summary = cli.summary(cli.apply(planned), 0)
+    assert (summary["state"], summary["applied"]) == ("applied", 2)
+    again = cli.apply(planned)
+    assert cli.summary(again, 0)["applied"] == 2
+    assert "applied before" in again.stderr
+    assert cli.mutations() == 2
+
+    _until_relayed(cli, port)
+    document = json.loads(cli.run("verify", "--from-kafka", "--output", "json").stdout)
+    (proven,) = document["bindings"]
+    (recorded,) = (
+        report for report in json.loads(cli.run("verify", "--output", "json").stdout) if report["branch"] == cli.branch
+    )
+    assert (proven["holds"], proven["repeats"]) == (True, 0)
+    assert (proven["head_position"], proven["head_hash"]) == (recorded["head_position"], recorded["head_hash"])
+    metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+    assert 'apply_ledger_intake_messages_total{outcome="taken"} 1.0' in metrics
+    assert f'apply_ledger_lease_held{{branch="{cli.branch}"' in metrics
+    assert httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).json()["ok"] is True
+
+
+def _until_relayed(cli: CommandLine, port: int) -> None:
+    """Until the topic holds the end of the last run: what the metrics say is the head."""
+    deadline = time.monotonic() + 60
+    head = next(
+        report["head_position"]
+        for report in json.loads(cli.run("verify", "--output", "json").stdout)
+        if report["branch"] == cli.branch
+    )
+    wanted = f'apply_ledger_relay_position{{branch="{cli.branch}",url="{cli.sandbox.url}"}} {float(head)}'
+    while wanted not in httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text:
+        assert time.monotonic() < deadline, f"never relayed: {wanted}"
+
+
+@pytest.mark.rules("G7", "G11")
+def test_g11_a_commit_that_nobody_takes_is_on_its_topic_and_the_exit_says_so(
+    through_kafka: CommandLine, port: int
+) -> None:
+    cli = through_kafka
+    cli.source({"name": "a"})
+    planned = cli.plan()
+    cli.variables["APPLY_LEDGER_KAFKA__TAKEN_WITHIN"] = "0.3"
+    waited = cli.apply(planned)
+    assert waited.returncode == 8, waited.stderr
+    assert "CommitNotTakenError" in waited.stderr
+    checksum = planned["plan_checksum"]
+    committed = cli.run("commit", planned["run"], "--expected-checksum", checksum, "--output", "json")
+    assert committed.returncode == 0, committed.stderr
+    document = json.loads(committed.stdout)
+    assert (document["first"], document["order_id"]) == (None, None)
+    assert document["message"].startswith(cli.variables["APPLY_LEDGER_KAFKA__COMMITS_TOPIC"])
+
+    del cli.variables["APPLY_LEDGER_KAFKA__TAKEN_WITHIN"]
+    process = cli.start("work", "--metrics-port", str(port))
+    try:
+        _until_ready(process, port)
+        assert cli.summary(cli.apply(planned), 0)["state"] == "applied"  # three messages, one order
+        assert cli.mutations() == 1
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+
+
+@pytest.mark.rules("G11")
+def test_g11_brokers_that_are_away_are_told_and_nothing_was_committed(cli: CommandLine) -> None:
+    cli.source({"name": "a"})
+    planned = cli.plan()
+    cli.variables["APPLY_LEDGER_KAFKA__BROKERS"] = "127.0.0.1:1"
+    away = cli.apply(planned)
+    assert away.returncode == 8, away.stderr
+    assert "nothing was published" in away.stderr
+    del cli.variables["APPLY_LEDGER_KAFKA__BROKERS"]
+    assert cli.summary(cli.apply(planned), 0)["state"] == "applied"
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("work", "--no-writers"), 1, "NothingToServeError"),
+        (("verify", "--from-kafka"), 1, "APPLY_LEDGER_KAFKA__BROKERS"),
+        (("kafka", "init"), 1, "APPLY_LEDGER_KAFKA__BROKERS"),
+        (("work", "--metrics-port", "1", "--metrics-host", "192.0.2.1"), 1, "StatusPortError"),
+    ],
+)
+def test_g11_what_is_missing_for_kafka_is_named(
+    cli: CommandLine, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    done = cli.run(*arguments)
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
