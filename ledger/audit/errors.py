@@ -16,3 +16,7 @@ class LedgerTamperedError(RefusalGroup):
 
 class UnknownBindingToVerifyError(ApplyLedgerError):
     """No such binding in this ledger: there is nothing that could be verified."""
+
+
+class NeverWrittenError(ApplyLedgerError):
+    """No operation on such an object has an outcome in this ledger."""

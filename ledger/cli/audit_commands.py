@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from ledger.binding import DestinationBinding
+from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings, normalised_url
 from ledger.cli.output import (
     OutputForm,
     data_console,
@@ -21,20 +22,16 @@ from ledger.cli.output import (
 )
 from ledger.cli.plan_commands import OutputOption
 from ledger.cli.progress import progress
-from ledger.cli.run_lookup import binding_of_run, run_id_of
+from ledger.cli.run_lookup import run_id_of
 from ledger.cli.session import ledger_dsns, open_ledger, require_ledger, run_async, settings_of
 from ledger.cli.topic_verification import audit_topic, show_topic_audit
-from ledger.errors import ApplyLedgerError, ConfigurationError, UsageError
+from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ledger.audit import VerifyReport
     from ledger.cli.settings import Settings
-    from ledger.store.ledger import BindingRow, Ledger
     from ledger.store.projection_rebuild import Rebuilt
-
-UrlOption = Annotated[str | None, typer.Option("--url", help="Only the binding with this url.")]
-BranchOption = Annotated[str | None, typer.Option("--branch", help="Only the binding with this branch.")]
 
 REPLAY_COLUMNS = ("position", "recorded_at", "kind", "run_id", "operation_id", "ordinal", "attempt", "writer_epoch")
 REBUILD_COLUMNS = ("projection", "binding", "position", "documents", "equal", "digest")
@@ -112,7 +109,7 @@ async def _records(
     run_id = None if run is None else run_id_of(run)
     left = limit
     async with open_ledger(settings) as ledger:
-        for row in await _chosen(ledger, url, branch, run_id):
+        for row in await chosen_bindings(ledger, url, branch, run_id):
             async for event in ledger.events(row.id, after=after, run_id=run_id):
                 if left == 0:
                     return
@@ -132,7 +129,7 @@ def verify(
     """Check the chain of events, the stored plans and the outcomes; say what held and what could not be checked."""
     settings = settings_of(context)
     if from_kafka:
-        wanted = None if url is None else DestinationBinding(url=_normalised(url), branch=branch or "main")
+        wanted = None if url is None else DestinationBinding(url=normalised_url(url), branch=branch or "main")
         return show_topic_audit(run_async(audit_topic(settings)), wanted, branch, output)
     require_ledger(settings)
     reports = run_async(_verify(settings, url, branch))
@@ -163,7 +160,7 @@ async def _verify(settings: Settings, url: str | None, branch: str | None) -> li
 
     async with open_ledger(settings) as ledger:
         reports = []
-        for row in await _chosen(ledger, url, branch, None):
+        for row in await chosen_bindings(ledger, url, branch):
             with progress("events") as report:
                 found = await verify_binding(
                     ledger, row.binding, progress=lambda done, total: report("verifying", done, total)
@@ -229,29 +226,3 @@ async def _rebuild(settings: Settings) -> tuple[list[Rebuilt], dict[int, str]]:
     found = await rebuild_projections(dsns.projector)
     async with await Ledger.open(dsns.reader) as ledger:
         return found, {row.id: str(row.binding) for row in await ledger.bindings()}
-
-
-def _normalised(url: str) -> str:
-    try:
-        return DestinationBinding(url=url, branch="main").normalised().url
-    except ConfigurationError as exc:
-        raise UsageError(
-            checked="--url", expected=exc.expected, found=exc.found, next_action="name it in full"
-        ) from exc
-
-
-async def _chosen(ledger: Ledger, url: str | None, branch: str | None, run_id: str | None) -> list[BindingRow]:
-    """The bindings that were asked for: one by its run, or all that match url and branch."""
-    if run_id is not None:
-        return [await binding_of_run(ledger, run_id)]
-    rows = await ledger.bindings()
-    wanted = None if url is None else _normalised(url)
-    chosen = [row for row in rows if wanted in (None, row.url) and branch in (None, row.branch)]
-    if not chosen and (url is not None or branch is not None):
-        raise UsageError(
-            checked="--url and --branch",
-            expected=", ".join(str(row.binding) for row in rows) or "a binding of this ledger; it has none yet",
-            found=f"{url or 'any url'} [{branch or 'any branch'}]",
-            next_action="apply-ledger runs lists what was committed where",
-        )
-    return chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.store.records import ForeignWrite, LastWrite
+from ledger.store.records import ForeignWrite, LastWrite, ObjectOutcome, Resumption
 from ledger.store.session import Session
 
 
@@ -47,3 +47,29 @@ class ObjectHistoryQueries:
         """The raw manifest of the last run of this source that was applied to its end."""
         manifest: bytes | None = await self._session.value("last_applied_manifest", binding_id, source)
         return manifest
+
+    async def object_outcomes(self, binding_id: int, object_key: bytes) -> list[ObjectOutcome]:
+        """Every outcome of every operation on one object, whatever it was and whoever sent it, in order of position."""
+        return [
+            ObjectOutcome(
+                position=row["position"],
+                event_id=row["event_id"],
+                kind=row["kind"],
+                recorded_at=row["recorded_at"],
+                run_id=row["run_id"],
+                operation_id=row["operation_id"],
+                ordinal=row["ordinal"],
+                attempt=row["attempt"],
+                writer_epoch=row["writer_epoch"],
+                body=row["body"].encode(),
+                plan_checksum=row["plan_checksum"].hex(),
+                line=row["line"].encode(),
+                commit=row["commit_body"].encode(),
+            )
+            for row in await self._session.rows("object_history", binding_id, object_key)
+        ]
+
+    async def resumptions(self, binding_id: int, run_id: str) -> list[Resumption]:
+        """Each time a run was resumed, in order of position."""
+        rows = await self._session.rows("resumptions", binding_id, run_id)
+        return [Resumption(row["position"], row["recorded_at"], row["body"].encode()) for row in rows]

@@ -102,6 +102,11 @@ class PlanQueries:
         async for row in self._pages("coverage_lines", checksum):
             yield row["line"].encode()
 
+    async def coverage_line(self, checksum: str, ordinal: int) -> bytes | None:
+        """One line of a plan's coverage with its newline, or None where there is none at this place."""
+        line: str | None = await self._session.value("coverage_line", bytes.fromhex(checksum), ordinal)
+        return None if line is None else line.encode()
+
     async def store_artifact(
         self, *, binding_id: int, run_id: str, checksum: str, source: str, manifest: bytes, digest: str
     ) -> None:

@@ -202,3 +202,31 @@ class StoredArtifact:
     manifest: bytes
     digest: str
     stored_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectOutcome:
+    """One outcome of one operation on an object: the event, the plan's line with its newline, the run's commit."""
+
+    position: int
+    event_id: uuid.UUID
+    kind: str
+    recorded_at: datetime
+    run_id: str
+    operation_id: str
+    ordinal: int
+    attempt: int
+    writer_epoch: int | None
+    body: bytes
+    plan_checksum: str
+    line: bytes
+    commit: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """A ``run.resumed`` event; ``body`` says by whom and why."""
+
+    position: int
+    recorded_at: datetime
+    body: bytes

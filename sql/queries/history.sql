@@ -99,3 +99,33 @@ cross join lateral (
 join ledger.artifact a on a.binding_id = $1 and a.run_id = i.run_id
 where i.binding_id = $1 and i.kind = 'commit' and i.source = $2
 order by last.position desc limit 1;
+
+-- name: object_history
+-- Every outcome of every operation on one object ($2) on binding $1, with the plan's line and the commit of its run.
+select e.position, e.event_id, e.kind, e.recorded_at, e.run_id, e.operation_id, e.ordinal, e.attempt, e.writer_epoch,
+       e.body, o.plan_checksum, o.line, i.body as commit_body
+from (select plan_checksum, operation_id, line from ledger.plan_operation
+      where object_key = $2 order by object_key, plan_checksum) o
+cross join lateral (
+    select i.run_id, i.body from ledger.inbox i
+    where i.plan_checksum = o.plan_checksum and i.kind = 'commit' and i.binding_id = $1 offset 0
+) i
+cross join lateral (
+    select e.position, e.event_id, e.kind, e.recorded_at, e.run_id, e.operation_id, e.ordinal, e.attempt,
+           e.writer_epoch, e.body
+    from ledger.event e
+    where e.binding_id = $1 and e.run_id between i.run_id and i.run_id
+      and e.operation_id between o.operation_id and o.operation_id
+      and e.kind in ('operation.applied', 'operation.skipped', 'operation.failed', 'operation.unknown')
+    order by e.binding_id, e.run_id, e.operation_id, e.attempt offset 0
+) e
+order by e.position;
+
+-- name: resumptions
+-- Who had a run go on, and why.
+select position, recorded_at, body from ledger.event
+where binding_id = $1 and run_id between $2 and $2
+  and kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
+               'run.failed', 'run.interrupted')
+  and kind = 'run.resumed'
+order by run_id, position;

@@ -47,3 +47,7 @@ select ledger.store_detail_v1($1);
 -- name: detail
 -- Such a list by its sha256.
 select data from ledger.detail where sha256 = $1;
+
+-- name: coverage_line
+-- The line of a plan's coverage at ordinal $2.
+select line from ledger.plan_coverage where plan_checksum = $1 and ordinal = $2;

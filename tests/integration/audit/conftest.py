@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.postgres import ROLES, PostgresServer, migrate_fully
 from tests.support.recorded_runs import Recorder, make_plan, recorder
+from tests.support.told_story import told_database
 
 
 async def record_two_runs(recording: Recorder) -> None:
@@ -40,3 +41,9 @@ def recorded_dsns(postgres_server: PostgresServer) -> Iterator[dict[str, str]]:
 
 def _dsns(server: PostgresServer, name: str) -> dict[str, str]:
     return {"admin": server.dsn(name)} | {key: server.dsn(name, user=role) for key, role in ROLES.items()}
+
+
+@pytest.fixture
+def told_dsns(postgres18_server: PostgresServer) -> Iterator[dict[str, str]]:
+    """DSNs of a new copy of a ledger that tells a story (tests/support/told_story.py)."""
+    yield from told_database(postgres18_server)

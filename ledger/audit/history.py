@@ -1,0 +1,222 @@
+"""``history`` and ``blame``: everything that was ever asserted of one object, and who is behind each of its values.
+
+All of it comes from look-ups: object key -> lines of plans -> runs with that plan -> their events of that operation.
+Neither reads the destination: what the object is now may be something else, by hands that no ledger saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from ledger.audit.assertions import asserted_fields
+from ledger.audit.before_images import coverage_of, observed_values
+from ledger.audit.bodies import parsed_object
+from ledger.audit.errors import NeverWrittenError
+from ledger.commit import utc_text
+from ledger.plan.canonical import canonical_identity, canonical_json_text, object_key
+from ledger.store.ledger import Ledger
+from ledger.store.records import BindingRow, ObjectOutcome, Resumption
+
+_OUTCOMES = {"operation.applied": "applied", "operation.skipped": "skipped", "operation.failed": "failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """One outcome of one operation on the object.
+
+    Attributes:
+        outcome: the event, the plan's line and the commit, as stored.
+        action: of the operation.
+        fields: the values that the operation asserts.
+        observed: what the plan had seen there before, of the fields that differed.
+        coverage_recorded: whether the plan's account of this operation is there to tell it.
+        resumed: the order after which this attempt ran, where the run had been resumed.
+    """
+
+    outcome: ObjectOutcome
+    action: str
+    fields: Mapping[str, Any]
+    observed: Mapping[str, Any]
+    coverage_recorded: bool
+    resumed: Resumption | None
+
+    @property
+    def result(self) -> str:
+        """``applied``, ``skipped``, ``failed`` (proven unwritten) or ``unknown`` (may have written)."""
+        return _OUTCOMES.get(self.outcome.kind, "unknown")
+
+    def facts(self) -> dict[str, Any]:
+        """Which event this is, and on whose word it was sent."""
+        outcome, body = self.outcome, parsed_object(self.outcome.body) or {}
+        commit = parsed_object(outcome.commit) or {}
+        return {
+            "position": outcome.position,
+            "recorded_at": utc_text(outcome.recorded_at.astimezone(UTC)),
+            "event_id": str(outcome.event_id),
+            "outcome": self.result,
+            "action": self.action,
+            "run_id": outcome.run_id,
+            "plan_checksum": outcome.plan_checksum,
+            "operation_id": outcome.operation_id,
+            "ordinal": outcome.ordinal,
+            "attempt": outcome.attempt,
+            "writer_epoch": outcome.writer_epoch,
+            "source": commit.get("source"),
+            "actor": commit.get("actor"),
+            "reason": commit.get("reason"),
+            "committed_at": commit.get("committed_at"),
+            "node_id": body.get("node_id"),
+            "error": body.get("error"),
+            "message": body.get("message"),
+            "resumed": None if self.resumed is None else _resumption(self.resumed),
+        }
+
+    def changes(self) -> dict[str, dict[str, Any]]:
+        """Each field with the value asserted, and with the one observed before where the plan recorded it.
+
+        An update names in its coverage every field that differed, so one that is not named there was sent as it was.
+        """
+        changes: dict[str, dict[str, Any]] = {}
+        for name, value in self.fields.items():
+            changes[name] = {"value": value}
+            if name in self.observed:
+                changes[name]["before"] = self.observed[name]
+            elif self.action == "update" and self.coverage_recorded:
+                changes[name]["before"] = value
+        return changes
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectHistory:
+    """All assertions of one object on one binding, oldest first."""
+
+    url: str
+    branch: str
+    kind: str
+    identity: Mapping[str, Any]
+    assertions: Sequence[Assertion]
+
+    def head(self) -> dict[str, Any]:
+        """Which object, where."""
+        key = object_key(self.kind, self.identity).hex()
+        return {
+            "url": self.url,
+            "branch": self.branch,
+            "kind": self.kind,
+            "identity": dict(self.identity),
+            "object_key": key,
+        }
+
+    def document(self) -> dict[str, Any]:
+        """The history for machines, oldest first."""
+        return {
+            **self.head(),
+            "assertions": [{**assertion.facts(), "fields": assertion.changes()} for assertion in self.assertions],
+        }
+
+    def blame(self) -> dict[str, Any]:
+        """Each attribute with the assertion that its value is from, the earlier ones, and what is in doubt since."""
+        applied = [assertion for assertion in self.assertions if assertion.result == "applied"]
+        names = sorted({name for assertion in self._written() for name in assertion.fields})
+        return {
+            **self.head(),
+            "node_id": next((node for node in (entry.facts()["node_id"] for entry in reversed(applied)) if node), None),
+            "attributes": [self._attribute(name) for name in names],
+            "deletes_recorded": [
+                assertion.facts()
+                for assertion in self.assertions
+                if assertion.action == "delete" and assertion.result == "skipped"
+            ],
+        }
+
+    def _written(self) -> list[Assertion]:
+        """Those that have, or may have, reached the destination."""
+        return [assertion for assertion in self.assertions if assertion.result in ("applied", "unknown")]
+
+    def _attribute(self, name: str) -> dict[str, Any]:
+        told = [(entry, entry.changes()[name]) for entry in self._written() if name in entry.fields]
+        certain = [{**change, **entry.facts()} for entry, change in told if entry.result == "applied"]
+        doubt = [{**change, **entry.facts()} for entry, change in told if entry.result == "unknown"]
+        last = certain[-1] if certain else None
+        since = 0 if last is None else last["position"]
+        return {
+            "name": name,
+            **(last or {"value": None, "outcome": "unknown"}),
+            "earlier": certain[:-1],
+            "in_doubt": [entry for entry in doubt if entry["position"] > since],
+        }
+
+
+async def object_history(
+    ledger: Ledger, row: BindingRow, kind: str, identity: Mapping[str, Any]
+) -> ObjectHistory | None:
+    """Everything that was ever asserted of one object on one binding.
+
+    Args:
+        ledger: open, with any role that may read.
+        row: the binding.
+        kind: of the object.
+        identity: its identity in the form in which plans have it.
+
+    Returns:
+        The history; None where no operation on such an object has an outcome on this binding.
+
+    Raises:
+        UnserializablePayloadValueError: the identity has a value that no plan can have.
+        StoreError: the database cannot be read.
+    """
+    outcomes = await ledger.object_outcomes(row.id, object_key(kind, identity))
+    if not outcomes:
+        return None
+    resumptions: dict[str, list[Resumption]] = {}
+    coverages: dict[tuple[str, str], dict[str, Any] | None] = {}
+    assertions = []
+    for outcome in outcomes:
+        record = parsed_object(outcome.line) or {}
+        if outcome.run_id not in resumptions:
+            resumptions[outcome.run_id] = await ledger.resumptions(row.id, outcome.run_id)
+        place = (outcome.plan_checksum, outcome.operation_id)
+        if place not in coverages:
+            coverages[place] = await coverage_of(ledger, outcome.plan_checksum, record)
+        before = [found for found in resumptions[outcome.run_id] if found.position < outcome.position]
+        assertions.append(
+            Assertion(
+                outcome=outcome,
+                action=str(record.get("action")),
+                fields=asserted_fields(record),
+                observed=observed_values(coverages[place]),
+                coverage_recorded=coverages[place] is not None,
+                resumed=before[-1] if before else None,
+            )
+        )
+    return ObjectHistory(row.url, row.branch, kind, canonical_identity(identity, kind=kind), assertions)
+
+
+async def require_histories(
+    ledger: Ledger, rows: Sequence[BindingRow], kind: str, identities: Sequence[Mapping[str, Any]]
+) -> list[ObjectHistory]:
+    """The histories of one object on several bindings, under the first of several ways to read its identity.
+
+    Raises:
+        NeverWrittenError: no operation on it has an outcome on any of them.
+    """
+    for identity in identities:
+        found = [history for row in rows if (history := await object_history(ledger, row, kind, identity)) is not None]
+        if found:
+            return found
+    where = ", ".join(str(row.binding) for row in rows) or "any destination"
+    raise NeverWrittenError(
+        checked=f"the object {kind} {canonical_json_text(dict(identities[0]))} on {where}",
+        expected="an operation on it that was attempted",
+        found="none",
+        next_action="compare kind and identity with a plan (`apply-ledger show RUN --output json`); a reference in an"
+        ' identity is {"identity": ..., "peer_kind": ...}',
+    )
+
+
+def _resumption(resumed: Resumption) -> dict[str, Any]:
+    body = parsed_object(resumed.body) or {}
+    return {"position": resumed.position, "by": body.get("by"), "reason": body.get("reason")}

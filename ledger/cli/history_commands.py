@@ -1,0 +1,197 @@
+"""``history`` and ``blame``: what was ever written to one object, and who is behind each of its values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings
+from ledger.cli.output import OutputForm, people, write_document, write_records, write_rows
+from ledger.cli.plan_commands import OutputOption
+from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
+from ledger.errors import UsageError
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from ledger.audit.history import ObjectHistory
+    from ledger.cli.settings import Settings
+
+KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="The object's kind, as the schema names it.")]
+IdentityArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="IDENTITY...",
+        help="The fields that name it, as FIELD=VALUE each, or all of them as one JSON object, as plans have it.",
+    ),
+]
+
+HISTORY_COLUMNS = ("position", "recorded_at", "outcome", "action", "source", "actor", "run_id", "reason", "changes")
+HISTORY_SPARE = ("reason", "action", "actor")
+BLAME_COLUMNS = ("attribute", "value", "position", "recorded_at", "source", "actor", "run_id", "reason", "in_doubt")
+BLAME_SPARE = ("reason", "actor", "recorded_at")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("history", short_help="Everything that was ever asserted of one object.")(history)
+    app.command("blame", short_help="Who is behind each value of one object.")(blame)
+
+
+def history(
+    context: typer.Context,
+    kind: KindArgument,
+    identity: IdentityArgument,
+    url: UrlOption = None,
+    branch: BranchOption = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Everything that was ever asserted of one object, oldest first: applied, failed and unknown alike.
+
+    Values are what plans asserted and what they had observed before; the destination is not read.
+    """
+    found = _found(context, kind, identity, url, branch)
+    if output is OutputForm.JSON:
+        write_document([entry.document() for entry in found])
+    elif output is OutputForm.NDJSON:
+        write_records(_flat(found, "assertions", [entry.document() for entry in found]), stream="history")
+    else:
+        for entry in found:
+            _heading(entry)
+            rows = [_history_row(assertion) for assertion in entry.document()["assertions"]]
+            write_rows(rows, form=output, stream="history", columns=HISTORY_COLUMNS, spare=HISTORY_SPARE)
+    return ExitCode.DONE
+
+
+def blame(
+    context: typer.Context,
+    kind: KindArgument,
+    identity: IdentityArgument,
+    url: UrlOption = None,
+    branch: BranchOption = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Each attribute of one object: its value, and the event, run, plan, source, actor and reason it is from.
+
+    A later attempt whose answer was lost may have written another value: such an attribute is marked as in doubt.
+    `--output json` has the before-images and all earlier assertions as well.
+    """
+    found = _found(context, kind, identity, url, branch)
+    documents = [entry.blame() for entry in found]
+    if output is OutputForm.JSON:
+        write_document(documents)
+    elif output is OutputForm.NDJSON:
+        write_records(_flat(found, "attributes", documents), stream="blame")
+    else:
+        for entry, document in zip(found, documents, strict=True):
+            _heading(entry)
+            rows = [_blame_row(attribute) for attribute in document["attributes"]]
+            write_rows(rows, form=output, stream="blame", columns=BLAME_COLUMNS, spare=BLAME_SPARE)
+            for deleted in document["deletes_recorded"]:
+                people.print(
+                    f"its deletion was recorded and not executed: position {deleted['position']:,}, run"
+                    f" {deleted['run_id']}, source {deleted['source']}",
+                    style="yellow",
+                )
+    return ExitCode.DONE
+
+
+def identities_of(arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """What the arguments can mean, the likeliest first: values as text, then as the JSON that they look like.
+
+    Raises:
+        UsageError: neither one JSON object nor pairs of field and value.
+    """
+    if len(arguments) == 1 and arguments[0].lstrip().startswith("{"):
+        try:
+            document = json.loads(arguments[0])
+        except (ValueError, RecursionError):
+            document = None
+        if isinstance(document, dict) and document:
+            return [document]
+        raise _no_identity(arguments[0])
+    texts: dict[str, Any] = {}
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if not equals or not name or name in texts:
+            raise _no_identity(argument)
+        texts[name] = value
+    values = {name: _json_or_text(value) for name, value in texts.items()}
+    return [texts] if values == texts else [texts, values]
+
+
+def _json_or_text(value: str) -> Any:
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _no_identity(found: str) -> UsageError:
+    return UsageError(
+        checked="IDENTITY",
+        expected="FIELD=VALUE, each field once, or one JSON object",
+        found=found,
+        next_action="for example: apply-ledger blame BuiltinTag name=prod",
+    )
+
+
+def _found(
+    context: typer.Context, kind: str, identity: Sequence[str], url: str | None, branch: str | None
+) -> list[ObjectHistory]:
+    settings = settings_of(context)
+    identities = identities_of(identity)
+    require_ledger(settings)
+    return run_async(_histories(settings, kind, identities, url, branch))
+
+
+async def _histories(
+    settings: Settings, kind: str, identities: Sequence[Mapping[str, Any]], url: str | None, branch: str | None
+) -> list[ObjectHistory]:
+    from ledger.audit.history import require_histories
+
+    async with open_ledger(settings) as ledger:
+        return await require_histories(ledger, await chosen_bindings(ledger, url, branch), kind, identities)
+
+
+def _flat(
+    found: Sequence[ObjectHistory], part: str, documents: Sequence[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """One record for each assertion or attribute, with the object that it is of."""
+    for entry, document in zip(found, documents, strict=True):
+        for record in document[part]:
+            yield {**entry.head(), **record}
+
+
+def _heading(entry: ObjectHistory) -> None:
+    people.print(f"{entry.kind} {_text(entry.identity)} on {entry.url} [{entry.branch}]")
+
+
+def _history_row(assertion: Mapping[str, Any]) -> dict[str, Any]:
+    changes = ", ".join(_change(name, change) for name, change in assertion["fields"].items())
+    return {**assertion, "recorded_at": assertion["recorded_at"][:19], "changes": changes or assertion["error"]}
+
+
+def _blame_row(attribute: Mapping[str, Any]) -> dict[str, Any]:
+    doubts = ", ".join(f"{entry['position']:,}: {_text(entry['value'])}" for entry in attribute["in_doubt"])
+    return {
+        **attribute,
+        "attribute": attribute["name"],
+        "value": _text(attribute["value"]),
+        "recorded_at": (attribute.get("recorded_at") or "")[:19],
+        "in_doubt": doubts or None,
+    }
+
+
+def _change(name: str, change: Mapping[str, Any]) -> str:
+    value = _text(change["value"])
+    if "before" not in change:
+        return f"{name}: {value}"
+    before = _text(change["before"])
+    return f"{name}: {value} (as it was)" if before == value else f"{name}: {before} → {value}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,106 @@
+"""``history`` and ``blame``: who is behind each value, what was there before, and what is in doubt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ledger.audit.errors import NeverWrittenError
+from ledger.audit.history import ObjectHistory, object_history, require_histories
+from ledger.store.ledger import Ledger
+from tests.support.told_story import CREATED, DELETED, DOUBTED, TAG, UPDATED
+
+pytestmark = pytest.mark.integration
+
+
+async def _history(dsns: dict[str, str], name: str) -> ObjectHistory:
+    """With the reader's rights alone."""
+    async with await Ledger.open(dsns["reader"], allow_unsafe_fsync=True) as ledger:
+        found = await object_history(ledger, (await ledger.bindings())[0], TAG, {"name": name})
+    assert found is not None
+    return found
+
+
+def _named(document: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(entry for entry in document["attributes"] if entry["name"] == name)
+    return found
+
+
+@pytest.mark.rules("G3", "H16")
+async def test_history_tells_every_outcome_of_an_object_in_order(told_dsns: dict[str, str]) -> None:
+    document = (await _history(told_dsns, "red")).document()
+    told = [
+        (entry["run_id"], entry["outcome"], entry["attempt"], entry["source"], entry["actor"], entry["reason"])
+        for entry in document["assertions"]
+    ]
+    assert told == [
+        ("run-create", "applied", 1, "netbox", "ada", "first import"),
+        ("run-update", "unknown", 1, "library", "bob", "colours of the year"),
+        ("run-update", "applied", 2, "library", "bob", "colours of the year"),
+        ("run-doubt", "unknown", 1, "netbox", "ada", "ticket 7"),
+    ]
+    positions = [entry["position"] for entry in document["assertions"]]
+    assert positions == sorted(positions)
+    assert [entry["plan_checksum"] for entry in document["assertions"]] == [
+        CREATED.checksum,
+        UPDATED.checksum,
+        UPDATED.checksum,
+        DOUBTED.checksum,
+    ]
+    first, _, second, _ = document["assertions"]
+    assert first["resumed"] is None
+    assert (second["resumed"]["by"], second["resumed"]["reason"]) == ("eve", "looked, it is safe")
+
+
+@pytest.mark.rules("H16")
+async def test_history_has_the_values_that_were_there_before(told_dsns: dict[str, str]) -> None:
+    created, _, changed, _ = (await _history(told_dsns, "red")).document()["assertions"]
+    # before a create there was nothing; an update observed what differed, and what is not named was as it is sent
+    assert created["fields"] == {
+        "description": {"value": "a"},
+        "name": {"value": "red"},
+        "tags": {"value": ["x"]},
+    }
+    assert changed["fields"] == {
+        "description": {"value": "warm", "before": "a"},
+        "name": {"value": "red", "before": "red"},
+        "tags": {"value": ["x"], "before": ["x"]},
+    }
+
+
+@pytest.mark.rules("G5", "G6")
+async def test_blame_names_the_last_certain_write_and_the_doubt_behind_it(told_dsns: dict[str, str]) -> None:
+    document = (await _history(told_dsns, "red")).blame()
+    description = _named(document, "description")
+    assert (description["value"], description["run_id"], description["actor"]) == ("warm", "run-update", "bob")
+    assert description["before"] == "a"
+    assert [(entry["value"], entry["run_id"]) for entry in description["earlier"]] == [("a", "run-create")]
+    assert [(entry["value"], entry["run_id"]) for entry in description["in_doubt"]] == [("a", "run-doubt")]
+    tags = _named(document, "tags")
+    assert (tags["run_id"], tags["in_doubt"]) == ("run-update", [])
+
+
+@pytest.mark.rules("G5")
+async def test_blame_does_not_count_what_failed_or_was_not_attempted(told_dsns: dict[str, str]) -> None:
+    document = (await _history(told_dsns, "blue")).blame()
+    description = _named(document, "description")
+    assert (description["value"], description["run_id"]) == ("b", "run-create")
+    assert (description["earlier"], description["in_doubt"]) == ([], [])
+
+
+@pytest.mark.rules("P111")
+async def test_blame_tells_a_deletion_that_was_only_recorded(told_dsns: dict[str, str]) -> None:
+    document = (await _history(told_dsns, "green")).blame()
+    assert [entry["run_id"] for entry in document["deletes_recorded"]] == [DELETED.run_id]
+    assert _named(document, "name")["run_id"] == "run-create"
+
+
+async def test_an_object_that_nobody_wrote_is_a_named_refusal(told_dsns: dict[str, str]) -> None:
+    async with await Ledger.open(told_dsns["reader"], allow_unsafe_fsync=True) as ledger:
+        rows = await ledger.bindings()
+        with pytest.raises(NeverWrittenError, match="pink"):
+            await require_histories(ledger, rows, TAG, [{"name": "pink"}])
+        # the first reading of the identity that is known wins
+        found = await require_histories(ledger, rows, TAG, [{"name": 1}, {"name": "red"}])
+    assert [entry.identity for entry in found] == [{"name": "red"}]
