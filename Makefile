@@ -43,8 +43,9 @@ test: $(BIN)/.installed ## lint, types, import rules and every test
 LIVE_HOME := .state/infrahub
 LIVE_SERVER = $(CLEAN) $(BIN)/python -m tests.live.server
 LIVE_LIMIT = 360
+LIVE_PATHS = tests/live tests/contract
 LIVE_START = $(LIVE_HOME) --schema tests/data/schema.yml --limit $(LIVE_LIMIT)
-LIVE_TESTS = $(if $(LIVE_ROWS),env APPLY_LEDGER_TEST_LIVE_ROWS=$(LIVE_ROWS)) $(BIN)/python -m pytest
+LIVE_TESTS = $(if $(LIVE_ROWS),env APPLY_LEDGER_TEST_LIVE_ROWS=$(LIVE_ROWS)) $(BIN)/python -m pytest $(LIVE_PATHS)
 
 live: $(BIN)/.installed ## the tests that meet a real Infrahub, which is installed, started and stopped (LIVE_ROWS=all: whole inventories)
 	@rm -rf $(STATE) && mkdir -p $(STATE)

@@ -20,7 +20,7 @@ from tests.support.planning import LIBRARY, NETBOX
 ROWS = "APPLY_LEDGER_TEST_LIVE_ROWS"
 _DEVICE_TYPES = 100
 _TEMPLATES_OF_A_TYPE = 2
-_SITES_TO_DEVICES = {
+SITES_TO_DEVICES = {
     "BuiltinTag",
     "OrganizationTenantGroup",
     "OrganizationTenant",
@@ -49,7 +49,7 @@ def netbox(folder: Path, day: str) -> Path:
         document["schema_mapping"] = [
             {**entry, "fields": [field for field in entry["fields"] if _is_kept(field)]}
             for entry in document["schema_mapping"]
-            if entry["name"] in _SITES_TO_DEVICES
+            if entry["name"] in SITES_TO_DEVICES
         ]
     return _saved(folder / f"netbox-{day}.yml", document)
 
@@ -61,44 +61,46 @@ def library(folder: Path) -> Path:
     directory = DATA / "devicetype-library/day1"
     document["source"]["settings"]["directory"] = str(directory)
     if wanted != "all":
-        document["source"]["settings"]["directory"] = str(_cut_library(directory, folder / "library", int(wanted)))
+        document["source"]["settings"]["directory"] = str(cut_library(directory, folder / "library", int(wanted)))
     return _saved(folder / "library.yml", document)
 
 
 def _is_kept(field: dict[str, Any]) -> bool:
     reference = field.get("reference")
-    return reference is None or reference in _SITES_TO_DEVICES
+    return reference is None or reference in SITES_TO_DEVICES
 
 
-def _cut_library(whole: Path, part: Path, count: int) -> Path:
+def cut_library(whole: Path, part: Path, count: int) -> Path:
     """Device types from all over the library, the manufacturers of these, and the first templates of each."""
     part.mkdir()
-    types = _rows(whole / "dcim.device-types.jsonl")
+    types = rows_of(whole / "dcim.device-types.jsonl")
     types = types[:: max(1, len(types) // count)][:count]
     chosen = {row["id"] for row in types}
     makers = {row["manufacturer"]["id"] for row in types}
-    _write(part / "dcim.device-types.jsonl", types)
-    _write(
+    write_rows(part / "dcim.device-types.jsonl", types)
+    write_rows(
         part / "dcim.manufacturers.jsonl",
-        [row for row in _rows(whole / "dcim.manufacturers.jsonl") if row["id"] in makers],
+        [row for row in rows_of(whole / "dcim.manufacturers.jsonl") if row["id"] in makers],
     )
     for path in sorted(whole.glob("dcim.*-templates.jsonl")):
         taken: dict[str, int] = dict.fromkeys(chosen, 0)
         kept = []
-        for row in _rows(path):
+        for row in rows_of(path):
             owner = row["device_type"]["id"]
             if taken.get(owner, _TEMPLATES_OF_A_TYPE) < _TEMPLATES_OF_A_TYPE:
                 taken[owner] += 1
                 kept.append(row)
-        _write(part / path.name, kept)
+        write_rows(part / path.name, kept)
     return part
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON Lines."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Save rows as JSON Lines."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
