@@ -13,6 +13,7 @@ import typer
 
 from ledger.checkup import CheckResult, Said, Verdict, failure, good, run_checks
 from ledger.cli.doctor_display import DoctorPage
+from ledger.cli.doctor_kafka import of_kafka
 from ledger.cli.output import OutputForm, write_document, write_record_line, write_stream_head
 from ledger.cli.plan_commands import OutputOption
 from ledger.cli.session import embedded, infrahub_settings, ledger_dsns, ledger_exists, occupied, run_async, settings_of
@@ -114,9 +115,10 @@ async def _results(
         async with aclosing(_of_destination(settings, destination, loaded)) as found:
             async for result in found:
                 yield result
-    async with aclosing(_of_ledger(settings)) as found:
-        async for result in found:
-            yield result
+    for part in (_of_ledger, of_kafka):
+        async with aclosing(part(settings)) as found:
+            async for result in found:
+                yield result
 
 
 def _destinations(

@@ -36,6 +36,23 @@ def through_kafka(cli: CommandLine, kafka: KafkaCluster) -> CommandLine:
     return cli
 
 
+@pytest.mark.rules("G11", "G12")
+def test_g11_doctor_names_what_the_brokers_lack(through_kafka: CommandLine) -> None:
+    cli = through_kafka
+    found = {check["check"]: check["verdict"] for check in _kafka_checks(cli)}
+    assert found["brokers"] == "good"
+    assert found["the number of brokers"] == "warning"
+    assert "failure" not in found.values()
+    cli.variables["APPLY_LEDGER_KAFKA__EVENTS_TOPIC"] = "no-such-topic"
+    (missing,) = [check for check in _kafka_checks(cli) if check["verdict"] == "failure"]
+    assert (missing["check"], missing["next_action"]) == ("the topic no-such-topic", "apply-ledger kafka init")
+
+
+def _kafka_checks(cli: CommandLine) -> list[dict[str, str]]:
+    document = json.loads(cli.run("doctor", "--output", "json").stdout)
+    return [check for check in document["checks"] if check["subject"].startswith("Kafka at ")]
+
+
 @pytest.fixture
 def port() -> int:
     return free_ports(1)[0]
