@@ -79,6 +79,7 @@ rules: $(BIN)/.installed ## write the pages of docs/ that are made from code and
 	@$(BIN)/python -m tests.support.refusals_document
 	@$(BIN)/python -m tests.support.field_failures_document
 	@$(BIN)/python -m tests.support.classification_document
+	@$(BIN)/python -m tests.support.message_documents
 	@$(BIN)/python -m tests.support.contract_document
 
 hostile: N = 10000
