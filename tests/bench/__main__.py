@@ -24,17 +24,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = []
     for case in chosen:
         print(f"{case.name} …", file=sys.stderr, flush=True)
-        results.append(_measured(case, options.state, rounds=options.rounds, smoke=options.smoke))
-    kept = keep(results, options.state, smoke=options.smoke)
-    if options.output == "json":
-        print(json.dumps(as_json(results), indent=2, ensure_ascii=False))
-    else:
-        print_table(results, smoke=options.smoke)
-    print(f"kept in {kept[0]} and {kept[1]}", file=sys.stderr)
+        results.append(measured(case, options.state, rounds=options.rounds, smoke=options.smoke))
+    show(results, options.state, smoke=options.smoke, output=options.output)
     return 0
 
 
-def _measured(case: Case, state: Path, *, rounds: int, smoke: bool) -> CaseResult:
+def show(results: Sequence[CaseResult], state: Path, *, smoke: bool, output: str) -> None:
+    """Keep the results below ``state`` and print them: as a table, or as JSON."""
+    kept = keep(results, state, smoke=smoke)
+    if output == "json":
+        print(json.dumps(as_json(results), indent=2, ensure_ascii=False))
+    else:
+        print_table(results, smoke=smoke)
+    print(f"kept in {kept[0]} and {kept[1]}", file=sys.stderr)
+
+
+def measured(case: Case, state: Path, *, rounds: int, smoke: bool) -> CaseResult:
+    """Measure one case, with the noise of the machine before and after it; nothing is left below ``state``."""
     scratch = state / "scratch" / case.name
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)

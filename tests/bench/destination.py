@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, declared
 from consumers.infrahub.sandbox.faults import FaultRule
 from consumers.infrahub.sandbox.server import serve
+from consumers.infrahub.transport import TransportFactory
 from ledger.plan.model import PlannedOperation
 from tests.support.committed_plans import in_order
 from tests.support.inventory_operations import device_type, interface_template, manufacturer
@@ -48,10 +49,12 @@ def sandbox_apart(*, seconds: float = 0.0) -> Iterator[str]:
         ours.close()
 
 
-def opener(url: str) -> InfrahubOpener:
-    """The product's own client, with ordinary times."""
-    settings = InfrahubSettings(url=url, branch=BRANCH, token=SecretStr(TOKEN), request_timeout=REQUEST_TIMEOUT)
-    return InfrahubOpener(declared(settings))
+def opener(
+    url: str, *, branch: str = BRANCH, token: str = TOKEN, factory: TransportFactory | None = None
+) -> InfrahubOpener:
+    """The product's own client, with ordinary times; ``factory`` makes the layer below it."""
+    settings = InfrahubSettings(url=url, branch=branch, token=SecretStr(token), request_timeout=REQUEST_TIMEOUT)
+    return InfrahubOpener(declared(settings), factory=factory)
 
 
 def inventory(name: str, count: int) -> list[PlannedOperation]:

@@ -65,12 +65,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the bench: what was compared, side by side, and the value that is held against a target."""
+    """One line of the bench: what was compared, side by side, and the value that is held against a target.
+
+    ``remarks`` are what no number says.
+    """
 
     name: str
     value: Series
     target: Target | None = None
     beside: tuple[Series, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def met(self) -> bool | None:
@@ -86,16 +90,18 @@ class Case:
         name: as given to ``--only``.
         what: one sentence: what is divided by what, and how large.
         measure: does it and returns its figures.
+        runner: the command to which the name is added to run this case alone.
     """
 
     name: str
     what: str
     measure: Callable[[Setting], Sequence[Figure]]
+    runner: str = "python -m tests.bench --only "
 
     @property
     def command(self) -> str:
         """What runs this case alone."""
-        return f"python -m tests.bench --only {self.name}"
+        return f"{self.runner}{self.name}"
 
 
 def ratio(name: str, above: Series, below: Series, target: Target | None = None) -> Figure:

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tests.bench.frame import Case, Figure, Series
 from tests.bench.noise import Noise
@@ -76,6 +77,8 @@ def _table(result: CaseResult) -> Table:
         table.add_row(figure.name, *_spread(figure.value), figure.value.unit, target, told, style="bold")
         for part in figure.beside:
             table.add_row(f"  {part.label}", *_spread(part), part.unit, "", "")
+        for remark in figure.remarks:
+            table.add_row(Text(f"  {remark}"))
     return table
 
 
@@ -115,6 +118,7 @@ def _figure_record(figure: Figure) -> dict[str, Any]:
         "met": figure.met,
         "value": _series_record(figure.value),
         "beside": [_series_record(series) for series in figure.beside],
+        "remarks": list(figure.remarks),
     }
 
 

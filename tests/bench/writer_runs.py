@@ -7,26 +7,44 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
+from consumers.ports import StoreConnector
 from consumers.settings import WriterSettings
 from consumers.writer import BindingWriter
 from ledger.binding import DestinationBinding
+from ledger.destination import DestinationOpener
 from ledger.store.ledger import Ledger
 from tests.bench.destination import BRANCH, REQUEST_TIMEOUT, inventory, opener
 from tests.support.committed_plans import commit_of, save
 
 
 class WriterRuns:
-    """Each round applies ``count`` creates of its own; ``prefix`` keeps them apart from those of others."""
+    """Each round applies ``count`` creates of its own; ``prefix`` keeps them apart from those of others.
 
-    def __init__(self, url: str, dsn: str, ledger: Ledger, root: Path, count: int, *, prefix: str = "run") -> None:
-        self._url = url
+    ``opening`` and ``connect`` replace the product's own ways to the destination and to the ledger.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        dsn: str,
+        ledger: Ledger,
+        root: Path,
+        count: int,
+        *,
+        prefix: str = "run",
+        branch: str = BRANCH,
+        opening: DestinationOpener | None = None,
+        connect: StoreConnector | None = None,
+    ) -> None:
+        self._opening = opening or opener(url)
+        self._connect = connect
         self._dsn = dsn
         self._ledger = ledger
         self._root = root
         self._count = count
         self._prefix = prefix
         self._rounds = 0
-        self._binding = DestinationBinding(url=url, branch=BRANCH)
+        self._binding = DestinationBinding(url=url, branch=branch)
 
     async def loop(self) -> float:
         """Operations in a second between run.started and run.applied, by the times of these events."""
@@ -54,7 +72,8 @@ class WriterRuns:
 
     async def _work(self, run_id: str) -> None:
         settings = WriterSettings(artifact_root=self._root, request_timeout=REQUEST_TIMEOUT)
-        outcome = await BindingWriter(self._dsn, self._binding, opener(self._url), settings).drain(run_id, by="bench")
+        writer = BindingWriter(self._dsn, self._binding, self._opening, settings, connect=self._connect)
+        outcome = await writer.drain(run_id, by="bench")
         if outcome.ending != "run.applied":
             raise RuntimeError(f"the bench's own run ended with {outcome.ending}: {outcome.findings}")
 

@@ -1,0 +1,35 @@
+"""Where the bench measures: a server, a size, and the program that we are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.live.sizes import Sizes
+from tests.live.infrahub import LiveBranch, LiveInfrahub
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A real Infrahub, or the sandbox where only the bench itself is tried.
+
+    Attributes:
+        infrahub: the server.
+        sizes: how large each case is.
+        sync: the program ``infrahub-sync``, in an environment of its own.
+    """
+
+    infrahub: LiveInfrahub
+    sizes: Sizes
+    sync: Path
+
+    @contextmanager
+    def branch(self) -> Iterator[LiveBranch]:
+        """A branch for one measurement, forked from main."""
+        branch = self.infrahub.new_branch("bench")
+        try:
+            yield branch
+        finally:
+            branch.discard()
