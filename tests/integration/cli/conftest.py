@@ -19,6 +19,7 @@ from consumers.infrahub.sandbox.server import RunningSandbox
 from ledger.binding import DestinationBinding
 from ledger.store.embedded import EmbeddedPostgres
 from ledger.store.ledger import Ledger
+from tests.support.command_here import CommandHere
 from tests.support.command_line import TOKEN, CommandLine
 
 SCHEMA = Path(__file__).resolve().parents[2] / "data" / "schema-api.json"
@@ -48,6 +49,12 @@ def cli(
     cli_sandbox.store.create_branch(branch)
     yield CommandLine(tmp_path, cli_sandbox, branch, cli_database)
     cli_sandbox.faults.clear()
+
+
+@pytest.fixture
+def here(cli: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandHere:
+    """The program called in this process."""
+    return CommandHere(cli, monkeypatch, capsys)
 
 
 @pytest.fixture
