@@ -55,7 +55,7 @@ _PENDING_LIMIT = MAX_EVENTS_PER_APPEND - 2
 """Room for the last outcome and the terminal event in the same append."""
 
 _MAX_HELD_BACK = 3
-"""How often an attempt whose first request the guard held back is begun again after a renewal."""
+"""How often an attempt that was held back before it could write is begun again after a renewal."""
 
 _LEAST_WAIT = 0.01
 BY_WRITER = "writer"
@@ -245,7 +245,7 @@ class RunApplication:
             await self._control.wait(min(left, self._settings.poll_interval))
 
     async def _attempt(self, attempt: Attempt, peers: PeerResolver) -> Verdict:
-        """Call the write surface once; again only where the guard held back its very first request."""
+        """Call the write surface once; again only where the guard held back a request before any that may write."""
         await self._pause.reached(PausePoint.BEFORE_DISPATCH)
         self._control.look_ahead()
         for _ in range(_MAX_HELD_BACK):
@@ -253,8 +253,8 @@ class RunApplication:
                 verdict = await self._call(attempt.operation, peers)
                 break
             except DispatchRefusedError as refusal:
-                verdict = not_begun_verdict(refusal, sent=self._guard.allowed > 0)
-                if self._guard.allowed > 0:
+                verdict = not_begun_verdict(refusal, sent=self._guard.writes > 0)
+                if self._guard.writes > 0:
                     break
                 self._dispatched = False
                 await self._keeper.make_room()

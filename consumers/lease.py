@@ -276,15 +276,17 @@ class LeaseGuard:
         self._marked.set()
         self.allowed = 0
         """Requests let through since :meth:`begin`; 0 proves that an attempt sent nothing."""
+        self.writes = 0
+        """Those among them that may write; 0 proves that an attempt wrote nothing (G5)."""
 
     def begin(self) -> None:
         """An attempt at one operation starts; its mark is durable."""
-        self.allowed = 0
+        self.allowed = self.writes = 0
         self._marked.set()
 
     def begin_unmarked(self) -> None:
         """An attempt starts whose mark is not known to be durable: nothing leaves before :meth:`go`."""
-        self.allowed = 0
+        self.allowed = self.writes = 0
         self._marked.clear()
 
     def go(self) -> None:
@@ -295,7 +297,7 @@ class LeaseGuard:
         """Wait until the attempt is marked (G4)."""
         await self._marked.wait()
 
-    def before_send(self) -> None:
+    def before_send(self, *, write: bool = True) -> None:
         """Let the request go, or raise.
 
         Raises:
@@ -303,4 +305,5 @@ class LeaseGuard:
         """
         self._keeper.require_held()
         self.allowed += 1
+        self.writes += write
         self._pause.reached_guard()

@@ -108,7 +108,7 @@ def cancelled_verdict(*, sent: bool) -> Verdict:
 
 
 def not_begun_verdict(refusal: ApplyLedgerError, *, sent: bool) -> Verdict:
-    """The verdict where the lease's guard held back a request; ``sent`` where an earlier one of the attempt left."""
+    """The verdict where the lease's guard held back a request; ``sent`` where an earlier one that may write left."""
     return _unknown(type(refusal).__name__, "the lease became too short while this operation was under way.", sent=sent)
 
 

@@ -145,8 +145,11 @@ class DispatchGuard(Protocol):
         """Return when the operation in flight is durable; a request that is all but sent waits here until then."""
         ...
 
-    def before_send(self) -> None:
-        """Return when the request may be sent now; raise otherwise (nothing was sent then)."""
+    def before_send(self, *, write: bool = True) -> None:
+        """Return when the request may be sent now; raise otherwise (nothing was sent then).
+
+        ``write`` is False only for a request that can change nothing at the destination, whatever becomes of it.
+        """
         ...
 
 

@@ -99,7 +99,7 @@ class _ReadingNeedsNoLease:
     async def ready(self) -> None:
         """Nothing is marked for a read."""
 
-    def before_send(self) -> None:
+    def before_send(self, *, write: bool = True) -> None:
         """Let every read go."""
 
 

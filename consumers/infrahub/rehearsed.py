@@ -89,7 +89,7 @@ class _NothingToHoldBack:
     async def ready(self) -> None:
         """Nothing has to be durable first."""
 
-    def before_send(self) -> None:
+    def before_send(self, *, write: bool = True) -> None:
         """Let every request go."""
 
 

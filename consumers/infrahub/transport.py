@@ -103,7 +103,7 @@ class PooledTransport:
         )
         await self._guard.ready()
         async with self._leased() as transport:
-            self._guard.before_send()
+            self._guard.before_send(write=_may_write(method, payload))
             response = await self._send(transport, request, sent)
             spoilt = has_leftovers(transport)
         exchange = Exchange(
@@ -193,6 +193,12 @@ class _SendWatch:
     def provably_not(self) -> bool:
         """True only where the layer below was seen at work and had not begun to send."""
         return self._traced and not self._started
+
+
+def _may_write(method: HTTPMethod, payload: dict[str, Any] | None) -> bool:
+    """Whether a request can change anything: every one but a GET and a document that is one query by its first word."""
+    text = None if payload is None else payload.get("query")
+    return method is not HTTPMethod.GET and not (isinstance(text, str) and text.startswith("query "))
 
 
 def _encode(payload: dict[str, Any]) -> bytes:

@@ -137,7 +137,7 @@ class _Unguarded:
     async def ready(self) -> None:
         """Go."""
 
-    def before_send(self) -> None:
+    def before_send(self, *, write: bool = True) -> None:
         """Let it go."""
 
 

@@ -117,7 +117,7 @@ LINES = (
     LoadBearing(
         "G2 guard before the send",
         "consumers/infrahub/transport.py",
-        "self._guard.before_send()",
+        "self._guard.before_send(write=_may_write(method, payload))",
         "pass",
         "tests/unit/infrahub/test_transport.py",
     ),
@@ -134,6 +134,51 @@ LINES = (
         "await self._guard.ready()",
         "pass",
         "tests/unit/infrahub/test_transport.py",
+    ),
+    LoadBearing(
+        "G7 inbox uniqueness: the commit",
+        "sql/0005_inbox.sql",
+        "    unique (binding_id, commit_id),\n",
+        "",
+        "tests/integration/store/test_inbox.py::test_g07_the_database_keeps_one_row_of_a_commit_whoever_inserts_it",
+    ),
+    LoadBearing(
+        "G7 inbox uniqueness: the run",
+        "sql/0005_inbox.sql",
+        "create unique index inbox_one_commit_of_a_run",
+        "create index inbox_one_commit_of_a_run",
+        "tests/integration/store/test_inbox.py::test_g07_the_database_keeps_one_row_of_a_commit_whoever_inserts_it",
+    ),
+    LoadBearing(
+        "G10 explicit offset",
+        "consumers/intake/reading.py",
+        "await consumer.commit(offsets)",
+        "await consumer.commit()",
+        "tests/field_failures/broker/test_ff31_offsets.py",
+    ),
+    LoadBearing(
+        "G8 relay cursor: where it goes on",
+        "consumers/relay/relaying.py",
+        "position, head = claim.position, claim.hash",
+        "position, head = 0, bytes(32)",
+        "tests/integration/kafka/test_relay.py",
+    ),
+    LoadBearing(
+        "G8 relay cursor: moved behind the acknowledgement",
+        "consumers/relay/relaying.py",
+        "            await self._outlet.send(events)\n",
+        "            await self._ledger.advance_relay(\n"
+        "                claim, position=events[-1].position, hash_=events[-1].hash, ttl=settings.claim_ttl\n"
+        "            )\n"
+        "            await self._outlet.send(events)\n",
+        "tests/integration/kafka/test_relay.py",
+    ),
+    LoadBearing(
+        "G8 relay epoch compare",
+        "sql/0014_relay.sql",
+        "(v_relay.owner = p_owner and v_relay.epoch = p_epoch) is not true",
+        "(v_relay.owner = p_owner) is not true",
+        "tests/integration/roles/test_calls.py",
     ),
     LoadBearing(
         "G9 one outcome per attempt",

@@ -81,6 +81,8 @@ class ScriptedDestination(PlannedWriteDestination):
     before_open: Callable[[], None] | None = None
     surface: object | None = None
     waits_for_guard: bool = True
+    reads_first: bool = False
+    """Whether the first request of an attempt is a look-up; an answer then asks the guard for the write itself."""
     begun: list[str] = field(default_factory=list)
 
     def new_peer_resolver(self) -> RememberingResolver:
@@ -91,7 +93,7 @@ class ScriptedDestination(PlannedWriteDestination):
         self.begun.append(operation.operation_id)
         if self.guard is not None:
             await self.guard.ready()
-            self.guard.before_send()
+            self.guard.before_send(write=not self.reads_first)
         self.received.append(operation.operation_id)
         script = self.answers.get(operation.operation_id)
         if script:

@@ -123,6 +123,8 @@ class Guard:
     """A dispatch guard that counts, and refuses from a given request on."""
 
     asked: int = 0
+    writes: list[bool] = field(default_factory=list)
+    """Of each request that asked, whether it was called one that may write."""
     refuse_from: int | None = None
     marked: asyncio.Event = field(default_factory=_already)
     waited_for: asyncio.Event = field(default_factory=asyncio.Event)
@@ -131,8 +133,9 @@ class Guard:
         self.waited_for.set()
         await self.marked.wait()
 
-    def before_send(self) -> None:
+    def before_send(self, *, write: bool = True) -> None:
         self.asked += 1
+        self.writes.append(write)
         if self.refuse_from is not None and self.asked >= self.refuse_from:
             raise LeaseTooShortError
 

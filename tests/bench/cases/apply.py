@@ -52,7 +52,7 @@ class _Guard:
     async def ready(self) -> None:
         """Go."""
 
-    def before_send(self) -> None:
+    def before_send(self, *, write: bool = True) -> None:
         """Go."""
 
 

@@ -67,7 +67,7 @@ class _SetupNeedsNoLease:
     async def ready(self) -> None:
         """Go."""
 
-    def before_send(self) -> None:
+    def before_send(self, *, write: bool = True) -> None:
         """The main branch is written before any binding exists."""
 
 

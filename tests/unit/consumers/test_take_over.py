@@ -213,6 +213,44 @@ async def test_g05_a_later_request_that_was_held_back_leaves_the_operation_unkno
     assert (body["error"], body["sent"]) == ("DispatchRefusedError", True)
 
 
+@pytest.mark.rules("G2", "G5")
+async def test_g05_an_attempt_that_only_read_before_it_was_held_back_is_begun_again(bench: Bench) -> None:
+    """A look-up of a peer changes nothing: what was held back behind it was provably not written."""
+    (operation,) = bench.commit([tag("a")])
+    bench.destination.reads_first = True
+
+    async def stall(operation: PlannedOperation) -> str:
+        bench.ledger.clock.now += 50
+        assert bench.destination.guard is not None
+        bench.destination.guard.before_send()
+        raise AssertionError
+
+    bench.destination.answers = {operation.operation_id: [stall]}
+    assert (await bench.drain()).ending == "run.applied"
+    assert bench.destination.received == [operation.operation_id] * 2
+    assert "operation.unknown" not in bench.ledger.kinds(bench.ledger.orders[0].run_id)
+
+
+@pytest.mark.rules("G2", "G5")
+async def test_g05_a_look_up_that_left_is_no_write_that_may_have(bench: Bench) -> None:
+    """Held back again and again: the outcome is unknown, and nothing has to settle, because nothing was sent."""
+    (operation,) = bench.commit([tag("a")])
+    bench.destination.reads_first = True
+
+    async def stall(operation: PlannedOperation) -> str:
+        bench.ledger.clock.now += 50
+        assert bench.destination.guard is not None
+        bench.destination.guard.before_send()
+        raise AssertionError
+
+    bench.destination.answers = {operation.operation_id: [stall] * 3}
+    assert (await bench.drain()).ending == "run.interrupted"
+    body = bench.ledger.body("operation.unknown")
+    assert (body["error"], body["sent"]) == ("DispatchRefusedError", False)
+    assert "may have written" not in body["message"]
+    assert bench.ledger.quiet_until <= bench.ledger.clock.now
+
+
 @pytest.mark.rules("G2")
 async def test_g02_no_request_is_begun_when_the_lease_cannot_be_renewed_in_time(bench: Bench) -> None:
     bench.commit([tag("a"), tag("b")])

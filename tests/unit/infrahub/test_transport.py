@@ -290,3 +290,27 @@ async def test_a_pool_that_is_still_used_is_closed_by_its_last_request() -> None
         await failure(transport, server.url)
         release.set()
         assert (await waiting).status_code == 200
+
+
+@pytest.mark.rules("G5")
+@pytest.mark.parametrize(
+    ("method", "payload", "may_write"),
+    [
+        (HTTPMethod.GET, None, False),
+        (HTTPMethod.POST, {"query": "query Peer($v0: String!) { LabSite(name__value: $v0) { count } }"}, False),
+        (HTTPMethod.POST, {"query": "mutation Upsert { LabSiteUpsert { ok } }"}, True),
+        (HTTPMethod.POST, {"query": "{ x }"}, True),
+        (HTTPMethod.POST, {"query": " query Q { x }"}, True),
+        (HTTPMethod.POST, {"query": "queryQ { x } mutation M { y }"}, True),
+        (HTTPMethod.POST, None, True),
+    ],
+)
+async def test_g05_the_guard_is_told_of_every_request_that_may_write(
+    method: HTTPMethod, payload: dict[str, str] | None, may_write: bool
+) -> None:
+    server, guard = ScriptedInfrahub(), Guard()
+    server.will_answer(graphql({"data": {}}))
+    transport = PooledTransport(lab_settings(), guard=guard, deadline=1, factory=server.new_transport)
+    await transport("http://infrahub.test/graphql/main", method, {}, 10, payload)
+    assert guard.writes == [may_write]
+    await transport.aclose()
