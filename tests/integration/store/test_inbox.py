@@ -7,6 +7,7 @@ import json
 import uuid
 from typing import Any
 
+import asyncpg
 import pytest
 
 from ledger.binding import DestinationBinding
@@ -325,3 +326,25 @@ async def test_a_binding_has_one_spelling_and_one_row(ledger: Ledger, binding_id
     assert row is not None
     assert (row.head_position, row.head_hash, row.writer_epoch, row.quiet_for) == (0, bytes(32), 0, 0.0)
     assert row.binding == BINDING
+
+
+@pytest.mark.rules("G7")
+@pytest.mark.parametrize(
+    ("run_id", "commit_id", "constraint"),
+    [
+        ("run_id || '-x'", "commit_id", "inbox_binding_id_commit_id_key"),
+        ("run_id", "gen_random_uuid()", "inbox_one_commit_of_a_run"),
+    ],
+)
+async def test_g07_the_database_keeps_one_row_of_a_commit_whoever_inserts_it(
+    ledger: Ledger, binding_id: int, admin: Any, run_id: str, commit_id: str, constraint: str
+) -> None:
+    await ledger.submit_commit(binding_id, make_commit())
+    with pytest.raises(asyncpg.UniqueViolationError) as refused:
+        await admin.execute(
+            "insert into ledger.inbox (binding_id, inbox_id, order_id, kind, run_id, state, closed_at, body, position,"
+            " commit_id, plan_checksum, artifact_digest, source)"
+            f" select binding_id, inbox_id + 1, gen_random_uuid(), kind, {run_id}, 'done', now(), body, position,"
+            f" {commit_id}, plan_checksum, artifact_digest, source from ledger.inbox"
+        )
+    assert refused.value.constraint_name == constraint
