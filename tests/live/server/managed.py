@@ -18,6 +18,8 @@ from typing import Any
 
 _STEP = 0.05
 _LINES_SHOWN = 25
+_STARTED_HERE: list[subprocess.Popen[bytes]] = []
+"""Kept to the end of this process: one that is forgotten while it runs is a warning, and these are meant to go on."""
 
 
 @dataclass
@@ -52,6 +54,7 @@ class ManagedProcesses:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        _STARTED_HERE.append(process)
         self.known.setdefault("processes", {})[name] = [process.pid, _started(process.pid)]
         self.save()
 
