@@ -100,6 +100,16 @@ class CommitTopic:
         finally:
             await admin.close()
 
+    async def leader(self) -> int:
+        """The broker that leads the partition."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.brokers)
+        await admin.start()
+        try:
+            (described,) = await admin.describe_topics([self.name])
+            return int(described["partitions"][0]["leader"])
+        finally:
+            await admin.close()
+
     async def end(self) -> int:
         """The offset behind the last message."""
         async with self._reader(None) as consumer:
