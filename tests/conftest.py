@@ -1,4 +1,4 @@
-"""Fixtures shared by all tiers: real PostgreSQL servers and databases, and the real Infrahub of the live tests."""
+"""Fixtures shared by all tiers: real PostgreSQL servers and databases, a real broker, and the real Infrahub of the live tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from tests.live.infrahub import LiveBranch, LiveInfrahub, given_infrahub
+from tests.support.kafka_broker import KafkaCluster, broker_jars
 from tests.support.postgres import ROLES, VERSIONS, PostgresServer, Version, migrate_fully
 
 
@@ -38,6 +39,13 @@ def _servers() -> Iterator[_Servers]:
 def postgres_server(request: pytest.FixtureRequest, _servers: _Servers) -> PostgresServer:
     """A cluster; tests that use it run on both ends of the supported range."""
     return _servers.get(cast("Version", request.param))
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+    """One real broker for all tests that leave it running; each has topics and groups of its own."""
+    with KafkaCluster(broker_jars(), tmp_path_factory.mktemp("kafka")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

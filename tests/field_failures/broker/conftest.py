@@ -1,23 +1,17 @@
-"""One real broker for the session, a topic for each test, and a ledger to take commits into."""
+"""A topic of the real broker for each test, and a ledger to take commits into."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from itertools import count
 
 import pytest
 
 from ledger.store.ledger import Ledger
 from tests.support.commit_topic import CommitTopic
-from tests.support.kafka_broker import KafkaCluster, broker_jars
+from tests.support.kafka_broker import KafkaCluster
 
 _numbers = count(1)
-
-
-@pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
-    with KafkaCluster(broker_jars(), tmp_path_factory.mktemp("kafka")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
-"""One real broker for all of these tests, topics of their own for each."""
+"""A topic of the real broker for each test, and a ledger."""
 
 from __future__ import annotations
 
-from tests.field_failures.broker.conftest import inbox, kafka, topic
+from tests.field_failures.broker.conftest import inbox, topic
 
-__all__ = ["inbox", "kafka", "topic"]
+__all__ = ["inbox", "topic"]

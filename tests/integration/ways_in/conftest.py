@@ -9,12 +9,12 @@ import pytest
 
 from consumers.infrahub.sandbox import RunningSandbox
 from ledger.store.ledger import Ledger
-from tests.field_failures.broker.conftest import kafka, topic
+from tests.field_failures.broker.conftest import topic
 from tests.support.commit_topic import CommitTopic
 from tests.support.real_writer import REAL_SCHEMA, TOKEN, RealWriter
 from tests.support.ways_in import Direct, ThroughKafka, WayIn
 
-__all__ = ["kafka", "topic"]
+__all__ = ["topic"]
 
 
 @pytest.fixture(scope="package")
