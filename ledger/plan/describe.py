@@ -28,9 +28,16 @@ MAX_PARTS = 1_000
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,299}")
 _SECRET_NAME = re.compile(
-    r"(?:^|_)(?:password|passwd|passphrase|secret|token|api_?key|private_?key|psk|pre_?shared_?key|credentials?)(?:$|_)",
+    r"passw(?:or)?d|passphrase|passcode|secret|credential"  # wherever it stands in a name
+    r"|(?:^|[_-])(?:pass|pwd|pin|otp|psk|tokens?|bearer|communit(?:y|ies)|cookie)(?:$|[_\-\d])"
+    r"|(?:^|[_-])(?:api|private|pre_?shared|shared|auth|authentication|encryption|privacy|signing|session|access"
+    r"|radius|tacacs|wpa|wep|md5|bgp|ospf|hmac|license|licence)[_-]?keys?(?:$|[_\-\d])",
     re.IGNORECASE,
 )
+"""Names of fields that hold a secret where no schema can be asked: wide, because too much hidden is only a nuisance."""
+
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Where ``adminPassword`` would have an underscore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class SecretFields:
         """Whether the value of ``kind.field`` must be replaced by :data:`SENSITIVE`."""
         known = self.schema.kinds.get(kind) if self.schema is not None else None
         attribute = known.attributes.get(field) if known is not None else None
-        return attribute.is_secret if attribute is not None else bool(_SECRET_NAME.search(field))
+        return attribute.is_secret if attribute is not None else bool(_SECRET_NAME.search(_HUMPS.sub("_", field)))
 
 
 def is_reference(value: Any) -> TypeGuard[Mapping[str, Any]]:
