@@ -6,7 +6,7 @@ no such folder; then the kinds that it writes or refers to are read from the des
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,19 @@ def _want_peer(schema: DestinationSchema, wanted: Wanted, kind: str, identity: M
     for value in identity.values():
         if is_reference(value):
             _want_peer(schema, wanted, value["peer_kind"], value["identity"])
+
+
+def kinds_of_interest(schema: DestinationSchema, operations: Iterable[PlannedOperation]) -> set[str]:
+    """The kinds that these operations write or refer to; of a generic every kind below it."""
+    return set(_wanted(schema, operations))
+
+
+def narrowed(document: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:
+    """A schema document without the nodes of other kinds.
+
+    A server has more than a hundred of its own; a sandbox of all of them takes seconds to make and is used for a few.
+    """
+    return {**document, "nodes": [node for node in document["nodes"] if node["kind"] in kinds]}
 
 
 def _want(schema: DestinationSchema, wanted: Wanted, name: str, fields: set[str]) -> None:

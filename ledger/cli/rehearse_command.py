@@ -122,10 +122,13 @@ async def _rehearse(
 async def _perform(
     stage: _Stage, artifact: PlanArtifact, commit: PlanCommit, told: Told
 ) -> tuple[RehearsalSummary, list[str]]:
+    from consumers.infrahub.observed import kinds_of_interest, narrowed
     from consumers.infrahub.rehearsed import open_rehearsal
     from consumers.rehearsal import Rehearsal, RehearsalSummary
 
     summary, total = RehearsalSummary(), len(artifact.operations)
+    kinds = kinds_of_interest(stage.schema, artifact.operations) | {item.kind for item in stage.observed}
+    document = narrowed(stage.document, kinds)
     with progress("operations") as report:
 
         def took(effect: Effect) -> None:
@@ -133,7 +136,7 @@ async def _perform(
             told.take(effect)
             report("rehearsing", summary.operations, total)
 
-        async with open_rehearsal(stage.document, stage.observed, run_id=commit.run_id, told=took) as opened:
+        async with open_rehearsal(document, stage.observed, run_id=commit.run_id, told=took) as opened:
             await Rehearsal(
                 artifact.operations,
                 opened.destination,

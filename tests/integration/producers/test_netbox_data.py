@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from consumers.infrahub.observed import observed_in_snapshot
+from consumers.infrahub.rehearsed import open_rehearsal
+from consumers.rehearsal import Effect, Rehearsal
 from ledger.plan.coverage_account import read_coverage
 from ledger.plan.model import PlannedOperation
 from ledger.plan.reader import read_raw_artifact
 from ledger.plan.verify import verify_plan
+from ledger.schema import parse_schema
 from producers.errors import PlanRefusedError
 from producers.planning import PlannedRun
 from tests.support.fake_reader import FakeDestination
@@ -22,6 +26,7 @@ from tests.support.planning import NETBOX, edited, entries, netbox, operations, 
 pytestmark = pytest.mark.timeout(600)
 """Every test plans a whole inventory; a loaded machine is no failure."""
 
+SCHEMA_DOCUMENT = json.loads((Path(__file__).parents[2] / "data" / "schema-api.json").read_text(encoding="utf-8"))
 CREATED = {"create": 3291, "update": 0, "remove": 0, "skip": 0, "none": 1}
 
 
@@ -258,3 +263,34 @@ async def test_the_kind_without_any_key_is_refused(tmp_path: Path) -> None:
     refusal = await _refusal(tmp_path, edit)
     assert "UnkeyedCreateRefusedError" in {finding.name for finding in refusal.findings}
     assert all("DcimCable" in finding.checked for finding in refusal.findings)
+
+
+@pytest.mark.rules("P17", "P36", "P40", "P93", "A41")
+async def test_the_second_day_rehearsed_on_what_was_observed_is_carried_out_whole(days: Days) -> None:
+    """Every update changes what the plan says it changes, from the value that was observed; every create is one."""
+    schema = parse_schema(SCHEMA_DOCUMENT)
+    effects: list[Effect] = []
+    observed = list(observed_in_snapshot(days.day1.run_dir, schema))
+    async with open_rehearsal(SCHEMA_DOCUMENT, observed, run_id=days.day1.run_id, told=effects.append) as opened:
+        binding = days.day1.manifest.destination_binding
+        assert binding is not None
+        rehearsal = Rehearsal(
+            operations(days.day1),
+            opened.destination,
+            binding=binding,
+            run_id=days.day1.run_id,
+            skipped=opened.destination.skipped,
+        )
+        await rehearsal.run()
+    assert opened.seeded.unknown == set()
+    assert opened.seeded.dangling == {}
+    assert opened.seeded.objects == len(observed) > 3000
+    found = Counter(effect.outcome for effect in effects)
+    counts = days.day1.counts
+    assert found == {"created": counts["create"], "updated": counts["update"], "skipped": counts["remove"]}
+    raw = read_raw_artifact(days.day1.run_dir)
+    assert raw.coverage is not None
+    lines = {line.operation_id: line for line in read_coverage(raw.coverage) if line.action == "update"}
+    for effect in effects:
+        if effect.outcome == "updated":
+            assert {item.field for item in effect.fields} == set(lines[effect.operation.operation_id].differences)
