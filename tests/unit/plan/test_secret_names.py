@@ -8,17 +8,66 @@ from ledger.plan.describe import SENSITIVE, SecretFields, identity_text
 from ledger.plan.review_changes import masked
 from tests.support.lab_schema import lab_schema
 
-HIDDEN = """
-    password admin_password adminPassword passwd enablepassword password2 user_pwd login-pass passphrase bios_passcode
-    shared_secret clientSecret secret credentials snmp_community token api_tokens apiToken bearer session_cookie sim_pin
-    otp psk wifi_psk wpa_key api_key apikey private_key pre_shared_key preshared_key bgp_md5_key ospf_auth_key sharedKey
-    radius_key tacacs_keys encryption_key snmp_privacy_key license_key
-""".split()
+HIDDEN = [
+    "password",
+    "admin_password",
+    "adminPassword",
+    "passwd",
+    "enablepassword",
+    "password2",
+    "user_pwd",
+    "login-pass",
+    "passphrase",
+    "bios_passcode",
+    "shared_secret",
+    "clientSecret",
+    "secret",
+    "credentials",
+    "snmp_community",
+    "token",
+    "api_tokens",
+    "apiToken",
+    "bearer",
+    "session_cookie",
+    "sim_pin",
+    "otp",
+    "psk",
+    "wifi_psk",
+    "wpa_key",
+    "api_key",
+    "apikey",
+    "private_key",
+    "pre_shared_key",
+    "preshared_key",
+    "bgp_md5_key",
+    "ospf_auth_key",
+    "sharedKey",
+    "radius_key",
+    "tacacs_keys",
+    "encryption_key",
+    "snmp_privacy_key",
+    "license_key",
+]
 
-SHOWN = """
-    name description key keyboard primary_key_label pinned spin passive bypass_mode compass tokenizer serial vlan_id
-    communication ssh_public_key asset_tag spinning
-""".split()
+SHOWN = [
+    "name",
+    "description",
+    "key",
+    "keyboard",
+    "primary_key_label",
+    "pinned",
+    "spin",
+    "passive",
+    "bypass_mode",
+    "compass",
+    "tokenizer",
+    "serial",
+    "vlan_id",
+    "communication",
+    "ssh_public_key",
+    "asset_tag",
+    "spinning",
+]
 
 
 @pytest.mark.rules("G12")
