@@ -25,10 +25,12 @@ class LedgerCheckup:
     Args:
         dsn: of the service's login.
         projector_dsn: of the login that keeps the projections; often the same.
+        allow_unsafe_fsync: for tests only: what depends on durability is looked at although the server has none.
     """
 
     dsn: str
     projector_dsn: str
+    allow_unsafe_fsync: bool = False
     _connection: Any = field(default=None, init=False)
 
     def checks(self) -> Sequence[Check]:
@@ -62,7 +64,7 @@ class LedgerCheckup:
 
     async def _durable(self) -> Said:
         with store_errors("the settings of the ledger's database"):
-            await check_server(self._connection, allow_unsafe_fsync=False)
+            await check_server(self._connection, allow_unsafe_fsync=self.allow_unsafe_fsync)
         return good("fsync, full_page_writes and synchronous_commit are on; no pooler exchanges sessions")
 
     async def _rights(self) -> Sequence[Said]:
@@ -80,7 +82,14 @@ class LedgerCheckup:
             await connection.close(timeout=_LIMITS.open)
 
     async def _guarded(self) -> Said:
-        async with await Ledger.open(self.dsn, application_name=_NAME, limits=_LIMITS, ask_again_for=1.0) as ledger:
+        ledger = await Ledger.open(
+            self.dsn,
+            application_name=_NAME,
+            limits=_LIMITS,
+            ask_again_for=1.0,
+            allow_unsafe_fsync=self.allow_unsafe_fsync,
+        )
+        async with ledger:
             unguarded = await ledger.unguarded_tables()
         if unguarded:
             return failure(
