@@ -78,3 +78,11 @@ class Accounts:
             return (await self.inbox())[0] >= count
 
         return is_so
+
+    def has_relayed(self, topic: str, position: int) -> Callable[[], Awaitable[bool]]:
+        """Whether the topic is known to hold everything up to ``position``."""
+
+        async def is_so() -> bool:
+            return any(each.relayed_position >= position for each in await self.ledger.relay_cursors(topic))
+
+        return is_so

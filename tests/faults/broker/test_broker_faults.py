@@ -12,7 +12,12 @@ import pytest
 from consumers.intake.errors import BrokerUnavailableError
 from consumers.intake.reading import Intake
 from consumers.intake.taking import MessageTaker, ReceivedMessage
+from consumers.relay.relaying import Relay
+from consumers.relay.sending import EventSender
+from consumers.relay.settings import RelaySettings
+from consumers.relay.topic_reader import read_topic
 from consumers.topics import TopicSettings, create_topics
+from ledger.audit.topic import TopicAudit
 from ledger.commit_message import Message, encode_commit
 from ledger.store.ledger import Ledger
 from producers.publish import BrokerNotReachedError, CommitPublisher, PublishSettings
@@ -163,3 +168,35 @@ async def test_g07_the_leader_of_three_brokers_is_killed_while_commits_are_publi
     leader.start()
     await asyncio.to_thread(three_brokers.wait_ready)
     await require_each_once(accounts, topic, COMMITS)
+
+
+@pytest.mark.rules("G8", "G10")
+async def test_g08_a_broker_killed_and_restarted_under_the_relay_leaves_a_topic_that_proves_every_event(
+    kafka: KafkaCluster, accounts: Accounts
+) -> None:
+    topic = await new_topic(kafka)
+    settings = RelaySettings(
+        brokers=topic.brokers, topic=topic.name, request_timeout=3.0, send_within=6.0, batch_events=20, retry_wait=0.1
+    )
+    binding_id = await accounts.ledger.register_binding(BINDING)
+    for commit in commits(200):
+        await accounts.ledger.submit_commit(binding_id, commit)
+    (broker,) = kafka.brokers
+    stop, sender = asyncio.Event(), EventSender(settings)
+    relaying = asyncio.create_task(Relay(settings, accounts.ledger, sender).run_until(stop))
+    for position in (20, 100):
+        await until_true(accounts.has_relayed(topic.name, position))
+        broker.kill()
+        broker.start()
+        await asyncio.to_thread(kafka.wait_ready)
+    await until_true(accounts.has_relayed(topic.name, 200))
+    stop.set()
+    await relaying
+    await sender.close()
+
+    audit = TopicAudit()
+    await read_topic(settings, audit.feed)
+    found = audit.bindings[BINDING.url, BINDING.branch].document()
+    row = await accounts.ledger.binding(BINDING)
+    assert row is not None
+    assert (audit.holds, found["events"], found["head_hash"]) == (True, 200, row.head_hash.hex())

@@ -96,6 +96,27 @@ async def test_ff31_an_error_and_a_stop_commit_what_is_durable_and_nothing_else(
     assert await topic.committed() == 10
 
 
+@pytest.mark.rules("G10")
+async def test_ff31_an_end_in_the_middle_of_a_batch_commits_what_was_taken_and_nothing_that_was_only_fetched(
+    topic: CommitTopic,
+) -> None:
+    await topic.put_commits(commits(10))
+    stop, taken = asyncio.Event(), list[int]()
+
+    async def take(message: ReceivedMessage) -> None:
+        taken.append(message.place.offset)
+        if len(taken) == 4:
+            stop.set()
+
+    await Intake(topic.intake_settings(), take).run_until(stop)
+    assert taken == [0, 1, 2, 3]
+    assert await topic.committed() == 4
+
+    rest = Recorder()
+    await topic.read_to_the_end(rest.take)
+    assert rest.taken == [4, 5, 6, 7, 8, 9]
+
+
 async def _is(topic: CommitTopic, offset: int) -> bool:
     return await topic.committed() == offset
 

@@ -181,3 +181,39 @@ def test_g11_what_is_missing_for_kafka_is_named(
     done = cli.run(*arguments)
     assert done.returncode == code, done.stderr
     assert told in done.stderr
+
+
+def _ready(port: int) -> tuple[int, dict[str, str]]:
+    try:
+        answer = httpx.get(f"http://127.0.0.1:{port}/readyz", trust_env=False)
+    except httpx.TransportError:
+        return 0, {}
+    return answer.status_code, answer.json()["parts"]
+
+
+@pytest.mark.rules("G2", "G4")
+def test_g02_without_brokers_writers_go_on_the_port_says_what_is_missing_and_sigterm_ends_it_in_bounds(
+    cli: CommandLine, port: int
+) -> None:
+    cli.source({"name": "a"})
+    planned = cli.plan()
+    assert cli.run("commit", planned["run"], "--expected-checksum", planned["plan_checksum"]).returncode == 0
+    cli.variables["APPLY_LEDGER_KAFKA__BROKERS"] = "127.0.0.1:1"
+    process = cli.start("work", "--metrics-port", str(port))
+    try:
+        deadline = time.monotonic() + 90
+        code, parts = _ready(port)
+        while time.monotonic() < deadline and (cli.mutations() < 1 or code == 0):
+            code, parts = _ready(port)
+        assert (cli.mutations(), code) == (1, 503)
+        assert parts["writers"] == "runs"
+        assert "member of its group" in parts["intake"] or "127.0.0.1:1" in parts["intake"]
+        assert httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).status_code == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 0, stderr
+    assert "Traceback" not in stderr
+    del cli.variables["APPLY_LEDGER_KAFKA__BROKERS"]
+    assert cli.summary(cli.apply(planned), 0)["state"] == "applied"
+    assert cli.mutations() == 1
