@@ -18,7 +18,7 @@ from tests.support.fake_reader import DATA
 from tests.support.planning import LIBRARY, NETBOX
 
 ROWS = "APPLY_LEDGER_TEST_LIVE_ROWS"
-_DEVICE_TYPES = 100
+_DEVICE_TYPES = 60
 _TEMPLATES_OF_A_TYPE = 2
 SITES_TO_DEVICES = {
     "BuiltinTag",
