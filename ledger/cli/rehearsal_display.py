@@ -70,6 +70,11 @@ class Told:
             write_stream_head(STREAM)
             write_record_line({"record": "rehearsal", **head})
 
+    @property
+    def streams(self) -> bool:
+        """Whether effects are written as they come."""
+        return self._form is OutputForm.NDJSON or (self._page is not None and self._detail)
+
     def take(self, effect: Effect) -> None:
         """Show or keep one effect."""
         counts = self._by_kind.setdefault(effect.operation.kind, Counter())
@@ -123,6 +128,8 @@ class Told:
             line.append("  (behind the stop)", style="dim")
         page.line(line)
         for field in effect.fields:
+            if effect.outcome == "created" and field.after in (None, []):
+                continue  # what a new object does not have is in the other forms
             before = f"{_text(field.before)} → " if field.has_before else ""
             page.line(Text(f"{words(field.field)}: {before}{_text(field.after)}"), 4)
         if effect.refusal is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,12 +130,14 @@ async def _perform(
     summary, total = RehearsalSummary(), len(artifact.operations)
     kinds = kinds_of_interest(stage.schema, artifact.operations) | {item.kind for item in stage.observed}
     document = narrowed(stage.document, kinds)
-    with progress("operations") as report:
+    # a bar and lines that come meanwhile would be drawn into each other on one terminal
+    with nullcontext(None) if told.streams else progress("operations") as report:
 
         def took(effect: Effect) -> None:
             summary.take(effect)
             told.take(effect)
-            report("rehearsing", summary.operations, total)
+            if report is not None:
+                report("rehearsing", summary.operations, total)
 
         async with open_rehearsal(document, stage.observed, run_id=commit.run_id, told=took) as opened:
             await Rehearsal(

@@ -18,7 +18,7 @@ What is not
     null), the address tree (``parent``, ``children``, ``ip_addresses`` of prefixes); ``order`` (objects come in the
     order of their making); events, webhooks, tasks; schema loading. Writes are
     serial: the corruption that parallel writes of one object cause on the server does not happen here. Everything is
-    forgotten when the process ends.
+    forgotten when the process ends, unless the store is kept in a file (:mod:`.store_file`).
 
 Faults can be switched on for chosen requests (:class:`SandboxFaults`), and every mutation that arrived is in a
 :class:`Journal`; over HTTP both are below ``/sandbox``.
