@@ -208,7 +208,9 @@ def _snapshot(run_dir: Path, artifact: PlanArtifact, schema: DestinationSchema) 
 
     if not _was_observed(run_dir, artifact):
         return [], "because the plan kept none and nothing was asked"
-    return list(observed_in_snapshot(run_dir, schema)), f"as observed for the plan at {artifact.manifest.created_at}"
+    return list(
+        observed_in_snapshot(run_dir, schema)
+    ), f"as observed for the plan at {artifact.manifest.created_at[:19]}"
 
 
 async def _read(reader: InfrahubReader, schema: DestinationSchema, artifact: PlanArtifact) -> Sequence[ObservedObject]:
