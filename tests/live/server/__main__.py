@@ -92,9 +92,10 @@ def _install(home: Path, _schemas: tuple[Path, ...], _limit: float) -> None:
 def _start(home: Path, schemas: tuple[Path, ...], limit: float) -> None:
     _install(home, schemas, limit)
     server = InfrahubServer(home)
-    if server.is_running:
+    if server.is_complete:
         sys.stderr.write(f"live server: taking the one that runs at {server.url}\n")
     else:
+        server.stop()  # what is left of a start or a test that was cut off
         server.start(schemas, limit=limit)
     sys.stdout.write(json.dumps({"url": server.url, "token": server.token, "seconds": server.seconds}) + "\n")
 

@@ -46,6 +46,11 @@ class InfrahubServer:
         return any(self._processes.pid(name) for name in PROCESSES)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether all of them live and the start came to its end, the schema included."""
+        return bool(self._processes.known.get("complete")) and all(self._processes.pid(name) for name in PROCESSES)
+
+    @property
     def url(self) -> str:
         """The address of the API."""
         return self._commands.ports.url
@@ -89,6 +94,7 @@ class InfrahubServer:
         except BaseException:
             self.stop()
             raise
+        self._processes.known["complete"] = True
         self._processes.save()
 
     def stop(self) -> None:
