@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ledger.errors import ConfigurationError
@@ -86,7 +86,10 @@ class Relationship:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind. ``human_friendly_id`` is empty where the kind has none; constraints include inherited ones."""
+    """One kind. ``human_friendly_id`` is empty where the kind has none; constraints include inherited ones.
+
+    ``key_is_matched`` says whether an upsert finds its object by that id.
+    """
 
     kind: str
     is_node: bool = True
@@ -95,11 +98,15 @@ class Kind:
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     relationships: Mapping[str, Relationship] = field(default_factory=dict)
     inherit_from: tuple[str, ...] = ()
+    key_is_matched: bool = True
 
     @property
     def keyed_by_constraint_alone(self) -> bool:
-        """True for a kind that the server cannot match on a create: no human-friendly id, but a constraint (P59)."""
-        return not self.human_friendly_id and bool(self.uniqueness_constraints)
+        """True for a kind that the server cannot match on a create, but whose second object it refuses (P59).
+
+        It has a constraint, and no human-friendly id or one that is not matched (:func:`_with_matching`).
+        """
+        return not (self.human_friendly_id and self.key_is_matched) and bool(self.uniqueness_constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +148,32 @@ def parse_schema(document: Mapping[str, Any]) -> DestinationSchema:
             next_action="check that the address is an Infrahub server of version 1.x",
         ) from exc
     main = document.get("main")
+    nodes = {name: _with_matching(kind, generics) for name, kind in nodes.items()}
     return DestinationSchema(kinds={**generics, **nodes}, hash=main if isinstance(main, str) else None)
+
+
+def _with_matching(kind: Kind, generics: Mapping[str, Kind]) -> Kind:
+    """The kind with the knowledge whether the server's upsert finds an object of it by its human-friendly id.
+
+    The server looks within a generic in place of the kind where the generic has all of the kind's constraints. Whether
+    one of them *is* the human-friendly id then depends on that of the generic: has the generic none, a second upsert is
+    refused as a violation and never becomes an update.
+    """
+    above = [generics[name] for name in kind.inherit_from if name in generics]
+    above = [generic for generic in above if generic.uniqueness_constraints]
+    own = _constraint_texts(kind)
+    hidden = any(own <= _constraint_texts(generic) for generic in above)
+    matched = not hidden or any(_has_its_key_as_constraint(generic) for generic in above)
+    return kind if matched else replace(kind, key_is_matched=False)
+
+
+def _constraint_texts(kind: Kind) -> set[frozenset[str]]:
+    return {frozenset(path.raw for path in paths) for paths in kind.uniqueness_constraints}
+
+
+def _has_its_key_as_constraint(kind: Kind) -> bool:
+    key = {path.field for path in kind.human_friendly_id}
+    return bool(key) and any({path.field for path in paths} == key for paths in kind.uniqueness_constraints)
 
 
 def _kind_name(raw: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from producers.destination_side import DestinationSide
 from producers.diffsync_plan import Compared, Side, compare, compared_text
 from producers.drafts import Draft, delete_operation, draft_operation, observed_values, wanted_fields
 from producers.errors import PeerLeftOutError, PlanRefusedError
+from producers.kept_values import warn_of_kept_values
 from producers.mapping import MappingPlan
 from producers.ordering import kind_tiers, operation_tiers, report_cycles
 from producers.peer_index import PeerIndex
@@ -100,6 +101,7 @@ class Planner:
         check_drafts(self._drafts, self._mapping.schema)
         self._check_collisions()
         self._warn_of_nulls()
+        self._result.warnings += warn_of_kept_values(self._drafts)
         tiers = self._order()
         self._refuse()
         self._phase("ordering operations", len(self._drafts))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -70,9 +71,17 @@ def type_fault(attribute: Attribute, value: Any) -> ValueFault | None:
         right, wanted = isinstance(value, list), "a list"
     elif kind == "JSON":
         right, wanted = isinstance(value, (list, dict)), "a list or a mapping"
+    elif kind == "Any":
+        right, wanted = _is_property(value), "text, a whole number, true, false, or a list of one of these"
     else:
         return None
     return None if right else ValueFault(f"{wanted} ({kind})", f"{_type_name(value)} {value_text(value)}")
+
+
+def _is_property(value: Any) -> bool:
+    """What the destination's database holds as it is: of a fraction nothing is left, and the rest is refused late."""
+    types = {type(item) for item in (value if isinstance(value, list) else (value,))}
+    return len(types) <= 1 and types <= {str, int, bool}
 
 
 def _type_name(value: Any) -> str:
@@ -180,10 +189,32 @@ def _is_url(attribute: Attribute, text: str) -> bool:
     return text.startswith("/") or bool("://" in text and parts.scheme and parts.netloc)
 
 
+_SPAN_OF_TIME = re.compile(r"\d+[smh]")
+"""Seconds, minutes or hours: the destination takes every text with such a span in it, and stores the text."""
+
+
+_NAME_OF_A_ZONE = re.compile(r"\[[^\[\]]+\]$")
+
+
+def _is_moment(attribute: Attribute, text: str) -> bool:
+    if not text:
+        return attribute.optional
+    if _SPAN_OF_TIME.search(text):
+        return True
+    if "W" in text or (text.isdigit() and len(text) != len("20260101")):
+        return False  # Python reads weeks, and takes some numbers for dates
+    try:
+        datetime.fromisoformat(_NAME_OF_A_ZONE.sub("", text.upper()))
+    except ValueError:
+        return False
+    return True
+
+
 _FORMATS: Mapping[str, tuple[Callable[[Attribute, str], bool], str]] = {
     "IPHost": (_has_spelling, "an IPv4 or IPv6 address, with or without a prefix length"),
     "IPNetwork": (_has_spelling, "an IPv4 or IPv6 network without host bits"),
     "IPAddress": (_has_spelling, "an IPv4 or IPv6 address without a prefix length"),
     "MacAddress": (_has_spelling, "a MAC address of 12 hexadecimal digits"),
+    "DateTime": (_is_moment, "a date, a date with a time, or a span of time such as 5m"),
     "URL": (_is_url, "an absolute URL, or a path that begins with /"),
 }

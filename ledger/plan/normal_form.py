@@ -5,8 +5,9 @@ collision check and the operation id all carry it. Measured on Infrahub 1.11.9. 
 
 * **IPHost** ``10.0.0.1`` is ``10.0.0.1/32``; a netmask becomes a prefix length; IPv6 is lower case and compressed; a
   zone (``%eth0``) is dropped, because the server drops it: what a reviewer sees is what will be stored.
-* **IPNetwork** the same; host bits have no normal form (a value fault, :mod:`ledger.plan.values`).
-* **IPAddress** a bare address, without a prefix length.
+* **IPNetwork** the same, but the server keeps a zone there; host bits have no normal form (a value fault,
+  :mod:`ledger.plan.values`).
+* **IPAddress** a bare address, without a prefix length; a zone is kept.
 * **IPv4-mapped IPv6** is written in hexadecimal (``::ffff:a00:1``) on every Python; 3.13 changed what ``str`` gives.
 * **MacAddress** is six upper-case pairs with colons.
 * **null** under a default is the default, whatever is sent (reads return the default).
@@ -107,7 +108,7 @@ def _host(text: str) -> str | None:
         interface = ipaddress.ip_interface(text)
     except ValueError:
         return None
-    return f"{_address(interface.ip)}/{interface.network.prefixlen}"
+    return f"{_digits(interface.ip)}/{interface.network.prefixlen}"
 
 
 def _network(text: str) -> str | None:
@@ -115,17 +116,22 @@ def _network(text: str) -> str | None:
         network = ipaddress.ip_network(text)
     except ValueError:
         return None
-    return f"{_address(network.network_address)}/{network.prefixlen}"
+    return f"{_with_zone(network.network_address)}/{network.prefixlen}"
 
 
 def _bare_address(text: str) -> str | None:
     try:
-        return _address(ipaddress.ip_address(text))
+        return _with_zone(ipaddress.ip_address(text))
     except ValueError:
         return None
 
 
-def _address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+def _with_zone(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    zone = None if isinstance(address, ipaddress.IPv4Address) else address.scope_id
+    return f"{_digits(address)}%{zone}" if zone else _digits(address)
+
+
+def _digits(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
     number = int(address)

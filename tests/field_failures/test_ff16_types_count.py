@@ -58,6 +58,12 @@ async def test_ff16_values_that_a_language_takes_for_equal_are_an_update_each(la
     planned = {operation.identity["name"]: operation.payload or {} for operation in operations(run)}
     for number, (field, _, new) in enumerate(cases):
         assert repr(planned[str(number)][field]) == repr(new), "the value is planned as it was given"
+    # the destination compares as Python does: it will take some of them, and change nothing
+    kept = {name: sum(there == new for field, there, new in cases if field == name) for name in ("labels", "settings")}
+    told = [warning for warning in run.warnings if "will change nothing" in warning]
+    assert [warning.split(" updates")[0] for warning in told] == [
+        f"LabDevice.{name}: {count:,}" for name, count in kept.items()
+    ]
     # and each is no change against itself
     same: Rows = {"devices": [{"id": n, "name": str(n), field: there} for n, (field, there, _) in enumerate(cases)]}
     assert (await lab.plan(same, [DEVICES])).counts["none"] == len(cases)

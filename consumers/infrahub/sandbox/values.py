@@ -25,7 +25,7 @@ MAX_TEXT_BYTES = 4092
 
 _NUMBERS = range(-(2**63), 2**63)
 _UNINDEXED = frozenset({"TextArea", "List", "JSON"})
-_RELATIVE_TIME = re.compile(r"^\d+(\.\d+)?\s*(ms|s|m|h|d|w)$")
+_SPAN_OF_TIME = re.compile(r"\d+[smh]")
 # "$" on purpose, which lets one line break pass at the end, as the server does
 _MACS = (
     (re.compile(r"^[0-9a-f]{1,2}(?:(?::[0-9a-f]{1,2}){5}|(?:-[0-9a-f]{1,2}){5})$", re.IGNORECASE), 2),
@@ -77,13 +77,29 @@ def stored_value(attribute: Attribute, value: Any, *, creating: bool) -> Any:
         value = _normalised(normalise, attribute, value)
     if isinstance(value, str):
         _check_text(attribute, value)
-    if attribute.kind == "Any" and isinstance(value, dict):
-        raise MutationRefusedError(f"{_NOT_A_PROPERTY} Encountered: {_property_text(value)}.")
+    if attribute.kind == "Any":
+        _check_property(value)
+        value = None if isinstance(value, float) else value  # what GraphQL's literal of any kind makes of a fraction
     _check_content(attribute, value)
     return value
 
 
-_NOT_A_PROPERTY = "Property values can only be of primitive types or arrays thereof."
+def _check_property(value: Any) -> None:
+    """What the server's database takes for a property; other kinds are stored as text, this one as it is."""
+    if isinstance(value, dict):
+        kinds = "Property values can only be of primitive types or arrays thereof."
+        raise MutationRefusedError(f"{kinds} Encountered: {_property_text(value)}.")
+    if not isinstance(value, list):
+        return
+    if None in value:
+        raise MutationRefusedError("Collections containing null values can not be stored in properties.")
+    if any(isinstance(item, list) for item in value):
+        raise MutationRefusedError("Collections containing collections can not be stored in properties.")
+    if len({type(item) for item in value}) > 1:
+        raise MutationRefusedError(
+            "Neo4j only supports a subset of Cypher types for storage as singleton or array properties. "
+            "Please refer to section cypher/syntax/values of the manual for more details."
+        )
 
 
 def _property_text(value: Any) -> str:
@@ -162,6 +178,14 @@ def _network(value: str) -> str:
     return network.with_prefixlen
 
 
+def _address(value: str) -> str:
+    """Without a prefix; it keeps its zone."""
+    address = ipaddress.ip_address(value)
+    if isinstance(address, ipaddress.IPv6Address):
+        return f"{_ipv6_text(int(address))}{f'%{address.scope_id}' if address.scope_id else ''}"
+    return str(address)
+
+
 def _ipv6_text(number: int) -> str:
     """Without a zone, and mapped IPv4 in hexadecimal: Python 3.13 writes ``::ffff:10.0.0.1``, the server does not."""
     if number >> 32 == 0xFFFF:
@@ -178,11 +202,11 @@ def _mac(value: str) -> str:
 
 
 def _date_time(value: str) -> str:
-    """Checked, but kept as sent: offsets, dates and relative times stay text."""
-    if value and not _RELATIVE_TIME.match(value):
-        if "W" in value or ("-" not in value and "T" not in value):
+    """Checked, but kept as sent: offsets and dates stay text, and so does all that has a span of time in it."""
+    if value and not _SPAN_OF_TIME.search(value):
+        if "W" in value or (value.isdigit() and len(value) != len("20260101")):
             raise ValueError(value)  # weeks, and numbers that would pass for dates
-        datetime.fromisoformat(value.upper())
+        datetime.fromisoformat(re.sub(r"\[[^\[\]]+\]$", "", value.upper()))
     return value
 
 
@@ -217,6 +241,7 @@ def _loaded(text: str, wanted: str) -> Any:
 
 _NORMAL_FORMS: dict[str, Callable[[Any], Any]] = {
     "IPHost": _host,
+    "IPAddress": _address,
     "IPNetwork": _network,
     "MacAddress": _mac,
     "DateTime": _date_time,

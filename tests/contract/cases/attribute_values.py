@@ -148,7 +148,17 @@ VALUES: dict[str, dict[str, Any]] = {
         "nested-null": {"a": None, "b": [None]},
         "NULL": {"a": "NULL"},
     },
-    "anything": {"text": "a", "number": 5, "object": {"a": 1}, "list": [1], "true": True, "NULL": "NULL", "empty": ""},
+    "anything": {"text": "a", "number": 5, "object": {"a": 1}, "list": [1], "true": True, "NULL": "NULL", "empty": ""}
+    | {"fraction": 1.5, "mixed-list": ["a", 1], "list-of-lists": [[1]], "list-with-null": [1, None], "empty-list": []},
+    "bare": {
+        "address": "10.0.0.1",
+        "prefix": "10.0.0.1/32",
+        "upper-case": "2001:DB8::1",
+        "mapped": "::ffff:10.0.0.1",
+        "zone": "fe80::1%eth0",
+        "empty": "",
+        "zero-led": "010.0.0.1",
+    },
     "since": {
         "zulu": "2026-01-01T10:00:00Z",
         "offset": "2026-01-01T10:00:00+02:00",
@@ -164,6 +174,14 @@ VALUES: dict[str, dict[str, Any]] = {
         "lower-case": "2026-01-01t10:00:00z",
         "week": "2026-W01-1",
         "compact": "20260101T100000Z",
+        "compact-date": "20260101",
+        "days": "5d",
+        "a-span-in-words": "in 3min",
+        "year-and-month": "2026-01",
+        "leap-second": "2016-12-31T23:59:60Z",
+        "midnight-24": "2026-01-01T24:00:00Z",
+        "named-zone": "2026-01-01T10:00:00+01:00[Europe/Berlin]",
+        "hour-alone": "2026-01-01T10",
     },
     "link": {
         "https": "https://lab.example/x?y=1#z",

@@ -15,8 +15,8 @@ SERVED_FILE = HERE.parent / "recorded" / "probe-schema.json"
 INVENTORY_FILE = HERE.parents[1] / "data" / "schema-api.json"
 
 _LOAD_SECONDS = 300.0
-_UNSTEADY = frozenset({"id", "hash", "include_in_menu"})
-"""What differs between two servers that loaded the same file: ids, and hashes over them."""
+_UNSTEADY = frozenset({"id", "hash", "include_in_menu", "order_weight"})
+"""What differs between two servers that hold the same kinds: ids, hashes over them, and in what order they came."""
 
 
 def sandbox_document() -> dict[str, Any]:
@@ -74,8 +74,8 @@ def _steady(value: Any) -> Any:
     match value:
         case dict():
             return {name: _steady(item) for name, item in sorted(value.items()) if name not in _UNSTEADY}
-        case list() if all(isinstance(item, str) for item in value):
-            return value
+        case list() if all(isinstance(item, dict) and "name" in item for item in value):
+            return [_steady(item) for item in sorted(value, key=lambda item: str(item["name"]))]
         case list():
             return [_steady(item) for item in value]
         case _:

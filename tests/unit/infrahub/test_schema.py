@@ -11,6 +11,7 @@ import pytest
 
 from consumers.infrahub.errors import DestinationReadError
 from ledger.schema import parse_schema
+from tests.contract.cases.schema import sandbox_document
 from tests.support.lab_schema import lab_document, lab_schema
 from tests.support.scripted_infrahub import Answer, ScriptedInfrahub, graphql, lab_reader, open_surface, text
 
@@ -103,3 +104,17 @@ async def test_g11_who_plans_is_told_to_plan_again_and_who_applies_to_resume(ans
             raise AssertionError("the schema was fetched")
     assert not {"resume", "order"} & set(told.value.next_action.split())
     assert {"resume", "order"} & set(told_a_writer.value.next_action.split())
+
+
+@pytest.mark.rules("P40", "P43", "P59")
+def test_a_key_that_only_a_generic_guards_without_having_it_is_not_matched() -> None:
+    """What the contract cases show of the real server: such a kind's second upsert is refused."""
+    kinds = parse_schema(sandbox_document()).kinds
+    found = {name: kinds[f"Probe{name}"] for name in ("Stall", "Booth", "Rack", "Vlan", "Port")}
+    assert {name: kind.key_is_matched for name, kind in found.items() if kind.human_friendly_id} == {
+        "Stall": False,
+        "Booth": True,
+        "Rack": True,
+        "Vlan": True,
+    }
+    assert [name for name, kind in found.items() if kind.keyed_by_constraint_alone] == ["Stall", "Port"]
