@@ -11,6 +11,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import ClassVar
 
 from ledger.binding import DestinationBinding
@@ -82,8 +83,11 @@ def encode_event(event: StoredEvent) -> Message:
         "ledger_ordinal": _told(event.ordinal),
         "ledger_attempt": _told(event.attempt),
     }
-    key = message_key(DestinationBinding(url=event.url, branch=event.branch))
-    return Message(key, event.body, tuple((name, text.encode()) for name, text in texts.items() if text is not None))
+    return Message(
+        _key(event.url, event.branch),
+        event.body,
+        tuple((name, text.encode()) for name, text in texts.items() if text is not None),
+    )
 
 
 def decode_event(key: bytes | None, value: bytes | None, headers: Headers) -> StoredEvent:
@@ -114,6 +118,11 @@ def decode_event(key: bytes | None, value: bytes | None, headers: Headers) -> St
         prev_hash=_hash(headers, "ledger_prev_hash"),
         hash=_hash(headers, "ledger_hash"),
     )
+
+
+@lru_cache(maxsize=256)  # one event after the other has the same
+def _key(url: str, branch: str) -> bytes:
+    return message_key(DestinationBinding(url=url, branch=branch))
 
 
 def _told(number: int | None) -> str | None:

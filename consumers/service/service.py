@@ -90,11 +90,15 @@ class Service:
             return {}
         return {"intake": f"no poll has come back for {reading.silent_for:.0f} s"}
 
+    def refresh_metrics(self) -> None:
+        """Bring up to date what is looked at instead of being counted."""
+        if self.share is not None:
+            self.metrics.show_held((writer.binding for writer in self.writers), self.share.held)
+
     def unready(self, parts: Sequence[Part]) -> dict[str, str]:
         """Why work would not be done now."""
         found = self.stuck() | {part.name: part.trouble for part in parts if part.trouble}
         if self.share is not None and self.writers:
-            self.metrics.show_held((writer.binding for writer in self.writers), self.share.held)
             heard_at = self.share.heard_at
             if heard_at is None or time.monotonic() - heard_at > _SILENT_LEDGER:
                 found["sharing"] = "the ledger has not answered"

@@ -30,9 +30,17 @@ class StatusServer:
     """Serves the state of one process until it is told to stop."""
 
     def __init__(
-        self, host: str, port: int, metrics: ServiceMetrics, parts: Sequence[Part], *, stuck: Faults, unready: Faults
+        self,
+        host: str,
+        port: int,
+        metrics: ServiceMetrics,
+        parts: Sequence[Part],
+        *,
+        stuck: Faults,
+        unready: Faults,
+        refresh: Callable[[], None],
     ) -> None:
-        """``port`` 0 takes a free one; :attr:`address` says which.
+        """``port`` 0 takes a free one; :attr:`address` says which. ``refresh`` is called before metrics are shown.
 
         Raises:
             StatusPortError: it cannot be listened on.
@@ -41,6 +49,7 @@ class StatusServer:
         self._parts = parts
         self._stuck = stuck
         self._unready = unready
+        self._refresh = refresh
         self._listener = _listen(host, port)
         shown, bound = self._listener.getsockname()[:2]
         self.address = f"http://[{shown}]:{bound}" if ":" in shown else f"http://{shown}:{bound}"
@@ -74,6 +83,7 @@ class StatusServer:
         await serving
 
     def _show_metrics(self, _request: Request) -> Response:
+        self._refresh()
         for part in self._parts:
             self._metrics.part_up.labels(part.name).set(not part.trouble)
             self._metrics.part_restarts.labels(part.name).set(part.restarts)

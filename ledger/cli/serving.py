@@ -61,6 +61,7 @@ async def serve(settings: Settings, wanted: WantedParts) -> int:
             parts,
             stuck=service.stuck,
             unready=lambda: service.unready(parts),
+            refresh=service.refresh_metrics,
         )
         more.append(Part("status", status.run_until))
         people.print(f"metrics and health at {status.address}")

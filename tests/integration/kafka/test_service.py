@@ -8,10 +8,12 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
+from consumers.infrahub.sandbox.faults import FaultRule
 from tests.integration.cli.conftest import cli, cli_database, cli_sandbox
 from tests.support.command_line import CommandLine
 from tests.support.kafka_broker import KafkaCluster, free_ports
@@ -153,6 +155,18 @@ def test_g11_a_commit_that_nobody_takes_is_on_its_topic_and_the_exit_says_so(
     assert process.returncode == 0, stderr
 
 
+@pytest.mark.rules("G7")
+def test_g07_a_host_without_a_ledger_publishes_and_makes_none(through_kafka: CommandLine, tmp_path: Path) -> None:
+    cli = through_kafka
+    cli.source({"name": "a"})
+    planned = cli.plan()
+    cli.variables["APPLY_LEDGER_DATA_DIR"] = str(tmp_path / "no-ledger")
+    committed = cli.run("commit", planned["run"], "--expected-checksum", planned["plan_checksum"], "--output", "json")
+    assert committed.returncode == 0, committed.stderr
+    assert json.loads(committed.stdout)["message"].endswith("/0")
+    assert not (tmp_path / "no-ledger").exists()
+
+
 @pytest.mark.rules("G11")
 def test_g11_brokers_that_are_away_are_told_and_nothing_was_committed(cli: CommandLine) -> None:
     cli.source({"name": "a"})
@@ -217,3 +231,42 @@ def test_g02_without_brokers_writers_go_on_the_port_says_what_is_missing_and_sig
     del cli.variables["APPLY_LEDGER_KAFKA__BROKERS"]
     assert cli.summary(cli.apply(planned), 0)["state"] == "applied"
     assert cli.mutations() == 1
+
+
+def _holds(cli: CommandLine, port: int) -> bool:
+    metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+    return f'apply_ledger_lease_held{{branch="{cli.branch}",url="{cli.sandbox.url}"}} 1.0' in metrics
+
+
+@pytest.mark.rules("G2", "G3", "G4")
+def test_g04_of_two_workers_the_one_that_writes_is_killed_and_the_other_finishes_the_run(
+    through_kafka: CommandLine,
+) -> None:
+    cli = through_kafka
+    cli.source(*({"name": f"tag-{number:02}"} for number in range(30)))
+    planned = cli.plan()
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, delay_before_write=0.1, count=None))
+    ports = free_ports(2)
+    workers = {port: cli.start("work", "--metrics-port", str(port)) for port in ports}
+    try:
+        for port, process in workers.items():
+            _until_ready(process, port)
+        waiting = cli.start(
+            "apply", planned["run"], "--expected-checksum", planned["plan_checksum"], "--output", "json"
+        )
+        deadline = time.monotonic() + 90
+        while cli.mutations() < 5:
+            assert time.monotonic() < deadline, "nothing is written"
+        (holder,) = (port for port in ports if _holds(cli, port))
+        workers[holder].kill()
+        stdout, stderr = waiting.communicate(timeout=90)
+    finally:
+        for process in workers.values():
+            process.send_signal(signal.SIGTERM)
+        ends = {port: process.communicate(timeout=60) for port, process in workers.items()}
+    assert waiting.returncode == 0, stderr
+    summary = json.loads(stdout)
+    assert (summary["state"], summary["applied"]) == ("applied", 30)
+    assert 30 <= cli.mutations() <= 31, "only the operation in flight may be sent twice"
+    assert sorted(process.returncode for process in workers.values()) == [-9, 0], ends
+    assert cli.run("verify").returncode == 0
