@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.bench.__main__ import measured, show
 from tests.bench.frame import Case
 from tests.bench.live import end_to_end, inventory, loop_cases
-from tests.bench.live.place import Place
+from tests.bench.live.place import SYNC, Place
 from tests.bench.live.sizes import SIZES
 from tests.live.infrahub import given_infrahub
 
@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     sizes = SIZES[options.sizes]
     place = Place(given_infrahub(), sizes, options.sync.absolute())
-    options.state.mkdir(parents=True, exist_ok=True)
+    state: Path = options.state.absolute()  # commands run in folders of their own
+    state.mkdir(parents=True, exist_ok=True)
     results = []
     for case in cases(place):
         if options.only and case.name not in options.only:
@@ -44,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{case.name} …", file=sys.stderr, flush=True)
         usual = sizes.inventory_rounds if case.name.startswith("sync-") else sizes.loop_rounds
         rounds = options.rounds or usual
-        results.append(measured(case, options.state, rounds=rounds, smoke=options.sizes == "tiny"))
-    show(results, options.state, smoke=options.sizes == "tiny", output=options.output)
+        results.append(measured(case, state, rounds=rounds, smoke=options.sizes == "tiny"))
+    show(results, state, smoke=options.sizes == "tiny", output=options.output)
     return 0
 
 
@@ -56,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sizes", choices=tuple(SIZES), default="full", help="how many objects (default full)")
     parser.add_argument("--rounds", type=int, help="of each variant, instead of what belongs to the sizes")
     parser.add_argument("--state", type=Path, default=Path(".state/bench-live"), help="where the results are kept")
-    parser.add_argument("--sync", type=Path, required=True, help="the program infrahub-sync, in its own environment")
+    parser.add_argument("--sync", type=Path, default=SYNC, help="the program infrahub-sync (default: the one of make)")
     return parser
 
 

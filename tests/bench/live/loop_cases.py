@@ -20,19 +20,19 @@ Variants = dict[str, Callable[[], Awaitable[float]]]
 def write_loop(place: Place, runner: str) -> Case:
     """What people use today, beside ours."""
     what = "infrahub-sdk create() + save(allow_upsert=True) ÷ our loop with the ledger, the same objects in order"
-    return Case("write-loop", what, _case(place, _write_loop), runner)
+    return Case("write-loop", what, _case(place, measure_write_loop), runner)
 
 
 def bare_server(place: Place, runner: str) -> Case:
     """The limit."""
     what = "our whole apply ÷ the same mutations, encoded ahead, over one connection with nothing around them"
-    return Case("bare-server", what, _case(place, _bare_server), runner)
+    return Case("bare-server", what, _case(place, measure_bare_server), runner)
 
 
 def ledger_share(place: Place, runner: str) -> Case:
     """Where the time goes."""
     what = "of an apply's time, what it stands in appends; and the milliseconds of an operation"
-    return Case("ledger-share", what, _case(place, _ledger_share), runner)
+    return Case("ledger-share", what, _case(place, measure_ledger_share), runner)
 
 
 def _case(
@@ -51,7 +51,7 @@ async def _loops(place: Place, setting: Setting) -> AsyncIterator[Loops]:
         yield Loops(place, dsns, ledger, setting.scratch / "plans")
 
 
-async def _write_loop(loops: Loops, rounds: int) -> Sequence[Figure]:
+async def measure_write_loop(loops: Loops, rounds: int) -> Sequence[Figure]:
     variants: Variants = {"sdk": loops.saved, "ours": loops.written}
     await interleaved_async(1, variants)
     seconds = await interleaved_async(rounds, variants)
@@ -65,7 +65,7 @@ async def _write_loop(loops: Loops, rounds: int) -> Sequence[Figure]:
     ]
 
 
-async def _bare_server(loops: Loops, rounds: int) -> Sequence[Figure]:
+async def measure_bare_server(loops: Loops, rounds: int) -> Sequence[Figure]:
     recording = await loops.record()
     variants: Variants = {"apply": loops.applied, "loop": loops.written, "bare": partial(loops.sent, recording)}
     await interleaved_async(1, variants)
@@ -82,7 +82,7 @@ async def _bare_server(loops: Loops, rounds: int) -> Sequence[Figure]:
     ]
 
 
-async def _ledger_share(loops: Loops, rounds: int) -> Sequence[Figure]:
+async def measure_ledger_share(loops: Loops, rounds: int) -> Sequence[Figure]:
     await loops.written()
     runs = [await timed_run(loops) for _ in range(rounds)]
 

@@ -10,6 +10,9 @@ from pathlib import Path
 from tests.bench.live.sizes import Sizes
 from tests.live.infrahub import LiveBranch, LiveInfrahub
 
+SYNC = Path(__file__).resolve().parents[3] / ".state/infrahub-sync/bin/infrahub-sync"
+"""Where make installs the program that we are compared with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
