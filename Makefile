@@ -13,7 +13,7 @@ CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | grep -v '^APPLY_LEDGER_TEST_' | 
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo test live live-crash live-start live-stop lint rules hostile mutants bench faults lock clean
+.PHONY: help demo test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults lock clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -47,7 +47,15 @@ LIVE_PATHS = tests/live tests/contract
 LIVE_START = $(LIVE_HOME) --schema tests/data/schema.yml --limit $(LIVE_LIMIT)
 LIVE_TESTS = $(if $(LIVE_ROWS),env APPLY_LEDGER_TEST_LIVE_ROWS=$(LIVE_ROWS)) $(BIN)/python -m pytest $(LIVE_PATHS)
 
-live: $(BIN)/.installed ## the tests that meet a real Infrahub, which is installed, started and stopped (LIVE_ROWS=all: whole inventories)
+# infrahub-sync, which the bench compares us with, in an environment of its own
+SYNC := .state/infrahub-sync
+$(SYNC)/.installed: tests/bench/live/requirements.txt | $(BIN)/.installed
+	@rm -rf $(SYNC)
+	@$(BIN)/python -m venv $(SYNC)
+	@$(SYNC)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	@touch $@
+
+live: $(BIN)/.installed $(SYNC)/.installed ## the tests that meet a real Infrahub, which is installed, started and stopped (LIVE_ROWS=all: whole inventories)
 	@rm -rf $(STATE) && mkdir -p $(STATE)
 ifeq ($(APPLY_LEDGER_TEST_INFRAHUB_ADDRESS),)
 	@bash tests/support/require_infrahub.sh $(BIN)/python
@@ -61,7 +69,7 @@ live-crash: $(BIN)/.installed ## kill -9 of a real Infrahub's API and database i
 	@bash tests/support/require_infrahub.sh $(BIN)/python
 	@$(LIVE_SERVER) run $(LIVE_START) -- $(LIVE_TESTS) -m live_crash $(PYTEST_ARGS)
 
-live-start: $(BIN)/.installed ## start the server of make live ahead of it, and leave it running
+live-start: $(BIN)/.installed $(SYNC)/.installed ## start the server of make live ahead of it, and leave it running
 	@bash tests/support/require_infrahub.sh $(BIN)/python
 	@$(LIVE_SERVER) start $(LIVE_START)
 
@@ -97,6 +105,16 @@ bench: $(BIN)/.installed ## figures beside their targets, side by side in one ru
 	@mkdir -p $(STATE)
 	@$(CLEAN) $(BIN)/python -m tests.bench --state $(STATE) $(BENCH_ARGS)
 
+BENCH_LIVE = $(BIN)/python -m tests.bench.live --state $(STATE) $(BENCH_ARGS)
+bench-live: $(BIN)/.installed $(SYNC)/.installed ## the same on a real Infrahub, beside what people use today (BENCH_ARGS="--sizes small")
+	@mkdir -p $(STATE)
+ifeq ($(APPLY_LEDGER_TEST_INFRAHUB_ADDRESS),)
+	@bash tests/support/require_infrahub.sh $(BIN)/python
+	@$(LIVE_SERVER) run $(LIVE_START) -- $(BENCH_LIVE)
+else
+	@$(CLEAN) $(BENCH_LIVE)
+endif
+
 N ?= 100
 SEED ?= 1
 faults: $(BIN)/.installed ## the crash campaign: N episodes (100) of a SEED (1), kill -9 of writers and database
@@ -106,6 +124,7 @@ faults: $(BIN)/.installed ## the crash campaign: N episodes (100) of a SEED (1),
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-emit-index-url --generate-hashes --output-file requirements.lock
+	uv pip compile tests/bench/live/requirements.in --universal --python-version 3.11 --no-emit-index-url --generate-hashes --output-file tests/bench/live/requirements.txt
 
 clean: ## remove what the commands above made
 	rm -rf $(VENV) .state .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
