@@ -16,7 +16,6 @@ records the operation as unknown.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,16 +24,13 @@ from typing import Literal
 import structlog
 
 from consumers.control import RunControl, StopRequest
-from consumers.errors import DispatchRefusedError, KnowabilityError, LeaseLostError
+from consumers.dispatch import Dispatch
+from consumers.errors import KnowabilityError, LeaseLostError
 from consumers.lease import Clock, LeaseGuard, suspend_clock, to_its_end
 from consumers.outcomes import (
-    OPERATIONAL_FAILURES,
     Verdict,
-    applied_verdict,
     cancelled_verdict,
     defect_verdict,
-    failure_verdict,
-    not_begun_verdict,
     reason_of_end,
 )
 from consumers.pauses import NoPause, PauseHook, PausePoint
@@ -42,7 +38,7 @@ from consumers.progress import WriterObserver, WriterProgress, unobserved
 from consumers.recorder import RunRecorder
 from consumers.settings import WriterSettings
 from ledger.commit import Policy
-from ledger.destination import PeerResolver, PlannedWriteDestination
+from ledger.destination import PlannedWriteDestination
 from ledger.events import MAX_EVENTS_PER_APPEND, NewEvent, RunStopped
 from ledger.plan.model import PlannedOperation
 from ledger.plan.stored_operations import identifiers_of
@@ -53,9 +49,6 @@ _log = structlog.get_logger(__name__)
 
 _PENDING_LIMIT = MAX_EVENTS_PER_APPEND - 2
 """Room for the last outcome and the terminal event in the same append."""
-
-_MAX_HELD_BACK = 3
-"""How often an attempt that was held back before it could write is begun again after a renewal."""
 
 _LEAST_WAIT = 0.01
 BY_WRITER = "writer"
@@ -99,24 +92,20 @@ class RunApplication:
         ``notes`` is what the outcome of an applied operation says beside its node, by operation id.
         """
         self._operations = operations
-        self._destination = destination
         self._begin_unmarked = begin_unmarked
         self._recorder = recorder
         self._history = recorder.history
         self._keeper = recorder.keeper
-        self._guard = guard
         self._control = control
         self._policy = policy
         self._settings = settings
         self._order = order_inbox_id
-        self._notes = notes or {}
         self._pause = pause or NoPause()
         self._observe = observe
-        self._clock = clock
-        self._began = clock()
+        self._dispatch = Dispatch(
+            destination, guard, recorder.keeper, control, notes=notes or {}, pause=self._pause, clock=clock
+        )
         self._current: Attempt | None = None
-        self._dispatched = False
-        self._begun: asyncio.Task[str] | None = None
         self._ahead: tuple[int, PlannedOperation] | None = None
 
     async def run(self) -> Ending:
@@ -135,11 +124,10 @@ class RunApplication:
             await to_its_end(self._record_abnormal_end(exc))
             raise
         finally:
-            await self._give_up_begun()
+            await self._dispatch.give_up()
             await self._control.close()
 
     async def _loop(self) -> Ending:
-        peers = self._destination.new_peer_resolver()
         for ordinal, name in enumerate(identifiers_of(self._operations)):
             if self._history.has_success(name):
                 continue
@@ -147,7 +135,7 @@ class RunApplication:
             if operation.action == "delete":
                 await self._skip(operation, ordinal)
                 continue
-            ended = await self._work(operation, ordinal, peers)
+            ended = await self._work(operation, ordinal)
             if ended is not None:
                 return ended
             self._show("applying")
@@ -163,14 +151,14 @@ class RunApplication:
         if len(self._recorder.pending) >= _PENDING_LIMIT:
             await self._flush()
 
-    async def _work(self, operation: PlannedOperation, ordinal: int, peers: PeerResolver) -> Ending | None:
+    async def _work(self, operation: PlannedOperation, ordinal: int) -> Ending | None:
         """Attempts at one operation until it is applied (None) or the run ends."""
         while True:
             attempt = Attempt(operation, ordinal, self._history.attempts.get(operation.operation_id, 0) + 1)
-            ended = await self._mark(attempt, peers)
+            ended = await self._mark(attempt)
             if ended is not None:
                 return ended
-            verdict = await self._attempt(attempt, peers)
+            verdict = await self._dispatch.attempt(operation)
             if verdict.kind == "operation.applied":
                 self._conclude(attempt, verdict)
                 return None
@@ -187,17 +175,17 @@ class RunApplication:
         """A refusal speaks of its own attempt; after an earlier one that may have written it proves nothing (G5)."""
         return verdict.kind == "operation.failed" and attempt.operation.operation_id not in self._history.in_doubt
 
-    async def _mark(self, attempt: Attempt, peers: PeerResolver) -> Ending | None:
+    async def _mark(self, attempt: Attempt) -> Ending | None:
         """Record what is pending and mark the operation as in flight; an ending where the run ends here instead."""
         mark = self._mark_of(attempt)
-        begin = partial(self._begin, attempt, peers) if self._begin_unmarked else None
+        begin = partial(self._while_marking, attempt) if self._begin_unmarked else None
         while True:
             ended = await self._until_quiet(attempt.operation.operation_id)
             if ended is not None:
                 return ended
             await self._keeper.make_room()
             self._current = attempt
-            self._dispatched = False
+            self._dispatch.may_have_left = False
             try:
                 await self._recorder.commit(in_flight=mark, meanwhile=begin)
             except QuietPeriodError as exc:
@@ -205,28 +193,12 @@ class RunApplication:
             else:
                 return None
 
-    def _begin(self, attempt: Attempt, peers: PeerResolver) -> None:
-        """While the database works, do for the operation what needs no request, and read the one behind it.
-
-        The first request waits until :meth:`_call` lets it go (G4).
-        """
-        if self._begun is not None:
-            return
-        self._guard.begin_unmarked()
-        self._begun = asyncio.create_task(
-            self._destination.apply_planned_operation(operation=attempt.operation, peers=peers), name="operation begun"
-        )
+    def _while_marking(self, attempt: Attempt) -> None:
+        """While the database records the mark: begin the operation, and read the one behind it."""
+        self._dispatch.begin(attempt.operation)
         following = attempt.ordinal + 1
-        if following < len(self._operations):
+        if self._ahead is None and following < len(self._operations):
             self._ahead = (following, self._operations[following])
-
-    async def _give_up_begun(self) -> None:
-        """End what was begun for a mark that was not made. It has sent nothing, so nothing is to be recorded."""
-        begun, self._begun = self._begun, None
-        if begun is not None:
-            begun.cancel()
-            await asyncio.gather(begun, return_exceptions=True)
-            self._guard.go()
 
     def _mark_of(self, attempt: Attempt) -> InFlight:
         return InFlight(run_id=self._history.run_id, ordinal=attempt.ordinal, attempt=attempt.number)
@@ -243,44 +215,6 @@ class RunApplication:
             await self._flush()
             self._show("settling", seconds=left)
             await self._control.wait(min(left, self._settings.poll_interval))
-
-    async def _attempt(self, attempt: Attempt, peers: PeerResolver) -> Verdict:
-        """Call the write surface once; again only where the guard held back a request before any that may write."""
-        await self._pause.reached(PausePoint.BEFORE_DISPATCH)
-        self._control.look_ahead()
-        for _ in range(_MAX_HELD_BACK):
-            try:
-                verdict = await self._call(attempt.operation, peers)
-                break
-            except DispatchRefusedError as refusal:
-                verdict = not_begun_verdict(refusal, sent=self._guard.writes > 0)
-                if self._guard.writes > 0:
-                    break
-                self._dispatched = False
-                await self._keeper.make_room()
-        await self._pause.reached(PausePoint.AFTER_WRITE_BEFORE_APPEND)
-        return verdict
-
-    async def _call(self, operation: PlannedOperation, peers: PeerResolver) -> Verdict:
-        begun, self._begun = self._begun, None
-        self._dispatched = True
-        sent = self._clock()
-        try:
-            if begun is not None:
-                self._guard.go()
-                answered = await begun
-            else:
-                self._guard.begin()
-                answered = await self._destination.apply_planned_operation(operation=operation, peers=peers)
-        except OPERATIONAL_FAILURES as failure:
-            return failure_verdict(failure)
-        return applied_verdict(
-            operation,
-            answered,
-            sent_ms=int((sent - self._began) * 1000),
-            duration_ms=int((self._clock() - sent) * 1000),
-            note=self._notes.get(operation.operation_id),
-        )
 
     def _conclude(self, attempt: Attempt, verdict: Verdict) -> None:
         """The attempt has its outcome; from here on it is no longer in doubt for this process."""
@@ -389,9 +323,9 @@ class RunApplication:
     async def _record_interrupted(self, attempt: Attempt, exc: BaseException) -> None:
         """The operation is unknown where it may have been sent. A cancelled run stays ordered, to be resumed."""
         if isinstance(exc, Exception):
-            await self._record_failure(attempt, defect_verdict(exc, sent=self._dispatched), end_run=True)
+            await self._record_failure(attempt, defect_verdict(exc, sent=self._dispatch.may_have_left), end_run=True)
             return
-        verdict = cancelled_verdict(sent=self._dispatched)
+        verdict = cancelled_verdict(sent=self._dispatch.may_have_left)
         resumes = self._policy.on_crash == "resume"
         await self._record_failure(attempt, verdict, end_run=True, keep_order=resumes)
 

@@ -1,4 +1,4 @@
-"""Fixtures shared by all tiers: real PostgreSQL servers and databases, a real broker, and the real Infrahub of the live tests."""
+"""Fixtures shared by all tiers: real PostgreSQL servers and databases, a real broker, a real Infrahub."""
 
 from __future__ import annotations
 
