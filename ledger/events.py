@@ -156,6 +156,33 @@ class RunEnded(Body):
     last_ordinal: int | None
 
 
+class PlanSealed(Body):
+    """Commits to each line of a stored plan: the root of the Merkle tree (RFC 6962) whose leaves are its lines.
+
+    The plan checksum commits to all lines together; with this one of them can be shown without the others.
+    """
+
+    plan_checksum: str
+    operations_count: int
+    lines_root: str
+
+
+class CheckpointPublished(Body):
+    """A head was signed and published; ``note`` is the signed text, of a position in front of this event.
+
+    ``frontier`` holds the roots of the whole subtrees that make up the tree of that size, from the left, so that the
+    next checkpoint and a verification that begins here need not read everything before.
+    """
+
+    position: int
+    head_hash: str
+    tree_root: str
+    frontier: list[str]
+    signed_at: str
+    keys: list[str]
+    note: str
+
+
 BODIES: Mapping[str, type[Body]] = {
     "writer.opened": WriterOpened,
     "plan.committed": PlanCommitted,
@@ -170,11 +197,13 @@ BODIES: Mapping[str, type[Body]] = {
     "run.applied": RunEnded,
     "run.failed": RunEnded,
     "run.interrupted": RunEnded,
+    "plan.sealed": PlanSealed,
+    "checkpoint.published": CheckpointPublished,
 }
 
 OUTCOME_KINDS = frozenset({"operation.applied", "operation.skipped", "operation.failed", "operation.unknown"})
 TERMINAL_KINDS = frozenset({"run.stopped", "run.applied", "run.failed", "run.interrupted", "plan.refused"})
-CONTROL_KINDS = frozenset({"plan.committed", "plan.refused"})
+CONTROL_KINDS = frozenset({"plan.committed", "plan.refused", "plan.sealed", "checkpoint.published"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,3 +20,43 @@ class UnknownBindingToVerifyError(ApplyLedgerError):
 
 class NeverWrittenError(ApplyLedgerError):
     """No operation on such an object has an outcome in this ledger."""
+
+
+class PlanOfRunMissingError(ApplyLedgerError):
+    """A run has outcomes, and the plan that they are outcomes of is not stored."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
+
+
+class NoteUnreadableError(ApplyLedgerError):
+    """A file is no signed note, or its text is no checkpoint."""
+
+
+class KeyUnreadableError(ApplyLedgerError):
+    """A key's name, text or file cannot be used."""
+
+
+class KeyExistsError(ApplyLedgerError):
+    """A key of this name is there, and a key is never overwritten."""
+
+
+class NoSigningKeyError(ApplyLedgerError):
+    """There is no private key to sign a checkpoint with."""
+
+
+class NoTrustedKeyError(ApplyLedgerError):
+    """A checkpoint cannot be checked without a public key that is known to be genuine."""
+
+
+class CheckpointRefusedError(ApplyLedgerError):
+    """Nothing was signed: the log does not chain from the last checkpoint to its head."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
+
+
+class ExportExistsError(ApplyLedgerError):
+    """The folder of an export is not empty."""
+
+
+class ExportUnreadableError(ApplyLedgerError):
+    """A folder is no export, or is one that was not written to its end."""

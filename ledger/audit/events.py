@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from ledger.audit.bodies import is_canonical, parsed_object
+from ledger.audit.heads import Heads
 from ledger.audit.report import Level, LevelReport
-from ledger.chain import BreakKind, ChainBreak, ChainVerifier
+from ledger.audit.source import AuditSource
+from ledger.chain import GENESIS, BreakKind, ChainBreak, ChainVerifier
 from ledger.commit import PlanCommit
 from ledger.events import (
     BODIES,
@@ -20,7 +22,6 @@ from ledger.events import (
     StoredEvent,
 )
 from ledger.plan.canonical import canonical_json_bytes
-from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow
 
 Progress = Callable[[int, int], None]
@@ -52,33 +53,48 @@ class EventPass:
     Attributes:
         row: the binding with the head that was read before the first event.
         reports: of the levels that this pass fills.
+        heads: what signed heads say of the events that go by.
+        after: events up to this position are trusted and not read; 0 reads all of them.
+        trusted: the hash of the event there.
         runs: by run id, in the order in which they appear.
     """
 
     row: BindingRow
     reports: dict[Level, LevelReport]
+    heads: Heads
+    after: int = 0
+    trusted: bytes = GENESIS
     verifier: ChainVerifier = field(init=False)
     runs: dict[str, RunTrace] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.verifier = ChainVerifier(self.row.url, self.row.branch)
+        self.verifier = ChainVerifier(self.row.url, self.row.branch, self.after, self.trusted)
 
-    async def run(self, ledger: Ledger, progress: Progress | None) -> None:
+    async def run(self, ledger: AuditSource, progress: Progress | None) -> None:
         """Read everything up to the head, then compare with the head and look behind it."""
         async for event in self._readable(ledger):
             for found in self.verifier.feed(event):
                 self._note(found)
+            self.heads.feed(event)
+            if self.after and event.run_id is not None and event.run_id not in self.runs:
+                await self._earlier(ledger, event.run_id)
             self._catalogue(event)
             if progress and self.verifier.events % _TELL_EVERY == 0:
-                progress(self.verifier.events, self.row.head_position)
+                progress(self.after + self.verifier.events, self.row.head_position)
         if progress:
-            progress(self.verifier.events, self.row.head_position)
+            progress(self.after + self.verifier.events, self.row.head_position)
         for level in (Level.POSITIONS, Level.CHAIN, Level.CATALOGUE):
             self.reports[level].checked = self.verifier.events
         self._compare_head()
         await self._behind_head(ledger)
 
-    async def _readable(self, ledger: Ledger) -> AsyncIterator[StoredEvent]:
+    async def _earlier(self, ledger: AuditSource, run_id: str) -> None:
+        """What is known of a run that began among the events that are trusted."""
+        trace = self.runs.setdefault(run_id, RunTrace(run_id))
+        async for event in ledger.events(self.row.id, until=self.after, run_id=run_id):
+            _trace(trace, event, _body(event))
+
+    async def _readable(self, ledger: AuditSource) -> AsyncIterator[StoredEvent]:
         """Events up to the head; a value that no program can read ends the pass with a finding, not with a crash."""
         page = _PAGE
         while True:
@@ -119,10 +135,7 @@ class EventPass:
                 found=f"{event.kind}, version {event.schema_version}",
             )
             return
-        try:
-            body = BODIES[event.kind].model_validate_json(event.body)
-        except ValueError:
-            body = None
+        body = _body(event)
         if body is None or not is_canonical(event.body):
             report.add(
                 "EventBodyInvalid",
@@ -145,7 +158,7 @@ class EventPass:
                 found=f"position {self.verifier.position}, hash {self.verifier.head.hex()}",
             )
 
-    async def _behind_head(self, ledger: Ledger) -> None:
+    async def _behind_head(self, ledger: AuditSource) -> None:
         """An event behind the head may have been appended meanwhile; then the head has moved by now as well."""
         last = 0
         async for event in ledger.events(self.row.id, after=self.row.head_position):
@@ -159,6 +172,13 @@ class EventPass:
                 expected=f"no event above position {head}",
                 found=f"one at position {last}",
             )
+
+
+def _body(event: StoredEvent) -> object | None:
+    try:
+        return BODIES[event.kind].model_validate_json(event.body)
+    except (KeyError, ValueError):
+        return None
 
 
 def _trace(trace: RunTrace, event: StoredEvent, body: object) -> None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Any
 
-from ledger.audit.assertions import asserted_fields
-from ledger.audit.before_images import coverage_of, observed_values
+from ledger.audit.before_images import coverage_of
 from ledger.audit.bodies import parsed_object
 from ledger.audit.errors import NeverWrittenError
 from ledger.commit import utc_text
+from ledger.plan.asserted import asserted_fields, observed_values
 from ledger.plan.canonical import canonical_identity, canonical_json_text, object_key
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow, ObjectOutcome, Resumption

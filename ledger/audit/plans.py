@@ -6,18 +6,19 @@ Lines and outcomes are read side by side in the plan's order, so that memory doe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ledger.audit.bodies import parsed_object
 from ledger.audit.events import RunTrace
+from ledger.audit.merkle import Frontier
 from ledger.audit.report import LevelReport
+from ledger.audit.source import AuditSource
 from ledger.errors import ApplyLedgerError
-from ledger.events import OUTCOME_KINDS, StoredEvent
+from ledger.events import OUTCOME_KINDS, PlanSealed, StoredEvent
 from ledger.plan.canonical import object_key
 from ledger.plan.checksum import checksummed_body
-from ledger.store.ledger import Ledger
 from ledger.store.records import StoredArtifact, StoredOperation
 
 _SUCCESSES = frozenset({"operation.applied", "operation.skipped"})
@@ -37,12 +38,13 @@ class _Line:
 class RunAudit:
     """Audits one run against what is stored for it."""
 
-    ledger: Ledger
+    ledger: AuditSource
     binding_id: int
     head_position: int
     trace: RunTrace
     plans: LevelReport
     outcomes: LevelReport
+    seals: Mapping[str, PlanSealed] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Check the plan's bytes and walk the outcomes along its lines."""
@@ -75,7 +77,9 @@ class RunAudit:
     async def _walk(self, artifact: StoredArtifact, body: bytes) -> int:
         """Hash every line, with the outcomes beside them; returns how many lines there are."""
         checksum, digest = hashlib.sha256(body), hashlib.sha256(artifact.manifest)
-        lines = _hashed(self.ledger.stored_operations(artifact.checksum), checksum, digest)
+        seal, tree = self.seals.get(artifact.checksum), Frontier()
+        digests = (checksum, digest) if seal is None else (checksum, digest, tree)
+        lines = _hashed(self.ledger.stored_operations(artifact.checksum), *digests)
         walk = _Walk(self, lines)
         async for event in self.ledger.events(self.binding_id, until=self.head_position, run_id=self.trace.run_id):
             if event.kind in OUTCOME_KINDS:
@@ -83,6 +87,9 @@ class RunAudit:
         await walk.finish(self.trace.last_end == "run.applied")
         self._same("the plan checksum", artifact.checksum, checksum.hexdigest())
         self._same("the artifact digest", artifact.digest, digest.hexdigest())
+        if seal is not None:
+            self._same("the root of its seal", seal.lines_root, tree.root().hex())
+            self._same("the number of operations of its seal", str(seal.operations_count), str(tree.size))
         return walk.lines_seen
 
     async def _coverage(self, checksum: str, document: dict[str, Any], count: int | None) -> None:

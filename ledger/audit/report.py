@@ -25,6 +25,12 @@ class Level(StrEnum):
     OUTCOMES = "outcomes"
     GUARDS = "guards"
     CHECKPOINTS = "checkpoints"
+    FILES = "files"
+    TABLES = "tables"
+
+
+EXPORT_LEVELS = frozenset({Level.FILES, Level.TABLES})
+"""Only an export has them."""
 
 
 SAYS: Mapping[Level, str] = {
@@ -37,6 +43,8 @@ SAYS: Mapping[Level, str] = {
     Level.OUTCOMES: "outcomes are those of the plan's operations, in the plan's order, none passed over, none twice",
     Level.GUARDS: "the triggers that refuse changes are in force, in every session, on every table that they guard",
     Level.CHECKPOINTS: "the head agrees with one that was published outside this database",
+    Level.FILES: "every file is listed in the manifest, with its size and its digest",
+    Level.TABLES: "the tables that are made for queries say what the events and the plans say",
 }
 
 

@@ -5,12 +5,16 @@ The head is read first and the events after it, never the reverse: a newer head 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ledger.audit.errors import UnknownBindingToVerifyError
 from ledger.audit.events import EventPass, Progress
+from ledger.audit.heads import TrustedCheckpoint, recorded_heads
 from ledger.audit.plans import RunAudit
-from ledger.audit.report import Level, LevelReport, VerifyReport
+from ledger.audit.report import EXPORT_LEVELS, Level, LevelReport, VerifyReport
+from ledger.audit.source import AuditSource
 from ledger.binding import DestinationBinding
-from ledger.store.ledger import Ledger
+from ledger.chain import GENESIS
 
 _NO_CHECKPOINT = (
     "no head published outside this database was compared: whoever can rewrite the whole database can recompute every"
@@ -19,14 +23,21 @@ _NO_CHECKPOINT = (
 
 
 async def verify_binding(
-    ledger: Ledger, binding: DestinationBinding, *, progress: Progress | None = None
+    ledger: AuditSource,
+    binding: DestinationBinding,
+    *,
+    progress: Progress | None = None,
+    checkpoints: Sequence[TrustedCheckpoint] = (),
+    resume_from: TrustedCheckpoint | None = None,
 ) -> VerifyReport:
     """Audit one binding: all its events, and the plan and outcomes of each of its runs.
 
     Args:
-        ledger: open, with any role that may read.
+        ledger: open, with any role that may read; or an export.
         binding: whose ledger; in any spelling.
         progress: called now and then with events done and events in all.
+        checkpoints: signed heads that were kept elsewhere; today's ledger must extend each of this binding's.
+        resume_from: one of them; events up to it are not read again.
 
     Returns:
         What held, what did not and what could not be checked; it raises nothing for what it finds.
@@ -44,13 +55,18 @@ async def verify_binding(
             found="none",
             next_action="list the bindings with 'apply-ledger runs'",
         )
-    reports = {level: LevelReport(level) for level in Level}
-    reports[Level.CHECKPOINTS].unchecked.append(_NO_CHECKPOINT)
-    events = EventPass(row, reports)
+    reports = {level: LevelReport(level) for level in Level if level not in EXPORT_LEVELS}
+    kept = [checkpoint for checkpoint in checkpoints if checkpoint.is_of(row.url, row.branch)]
+    if not kept:
+        reports[Level.CHECKPOINTS].unchecked.append(_NO_CHECKPOINT)
+    heads = await recorded_heads(ledger, row, kept, resume_from, reports[Level.CHECKPOINTS])
+    after, trusted = (0, GENESIS) if resume_from is None else (resume_from.position, resume_from.head_hash)
+    events = EventPass(row, reports, heads, after, trusted)
     await events.run(ledger, progress)
+    heads.finish()
     for trace in events.runs.values():
-        audit = RunAudit(ledger, row.id, row.head_position, trace, reports[Level.PLANS], reports[Level.OUTCOMES])
-        await audit.run()
+        plans, outcomes = reports[Level.PLANS], reports[Level.OUTCOMES]
+        await RunAudit(ledger, row.id, row.head_position, trace, plans, outcomes, heads.seals).run()
     await _check_guards(ledger, reports[Level.GUARDS])
     return VerifyReport(
         url=row.url,
@@ -62,10 +78,14 @@ async def verify_binding(
     )
 
 
-async def _check_guards(ledger: Ledger, report: LevelReport) -> None:
+async def _check_guards(ledger: AuditSource, report: LevelReport) -> None:
     """Only an administrator can switch a trigger off; left off, anybody's next mistake would go through unseen."""
+    unguarded = await ledger.unguarded_tables()
+    if unguarded is None:
+        report.unchecked.append("the triggers of the database that this was exported from")
+        return
     report.checked = 1
-    for table in await ledger.unguarded_tables():
+    for table in unguarded:
         report.add(
             "GuardOffError",
             checked=f"the triggers of ledger.{table}",

@@ -1,40 +1,46 @@
-"""``replay``, ``verify`` and ``rebuild``: read the record, prove it whole, compute the read side anew."""
+"""``verify`` and ``rebuild``: prove the record whole, compute the read side anew."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from ledger.binding import DestinationBinding
+from ledger.cli.checkpoint_commands import key_folder
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings, normalised_url
 from ledger.cli.output import (
     OutputForm,
     data_console,
     people,
     write_document,
-    write_record_line,
     write_records,
     write_rows,
-    write_stream_head,
 )
 from ledger.cli.plan_commands import OutputOption
 from ledger.cli.progress import progress
-from ledger.cli.run_lookup import run_id_of
 from ledger.cli.session import ledger_dsns, open_ledger, require_ledger, run_async, settings_of
 from ledger.cli.topic_verification import audit_topic, show_topic_audit
-from ledger.errors import ApplyLedgerError
+from ledger.errors import ApplyLedgerError, UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ledger.audit import VerifyReport
+    from ledger.audit.heads import TrustedCheckpoint
     from ledger.cli.settings import Settings
+    from ledger.store.ledger import BindingRow
     from ledger.store.projection_rebuild import Rebuilt
 
-REPLAY_COLUMNS = ("position", "recorded_at", "kind", "run_id", "operation_id", "ordinal", "attempt", "writer_epoch")
 REBUILD_COLUMNS = ("projection", "binding", "position", "documents", "equal", "digest")
+
+
+class CheckpointOfNoBindingError(ApplyLedgerError):
+    """A signed head is of a binding that is not among those that are verified."""
+
+    exit_code = ExitCode.TAMPERED
 
 
 class NothingToVerifyError(ApplyLedgerError):
@@ -43,78 +49,8 @@ class NothingToVerifyError(ApplyLedgerError):
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("replay", short_help="List events exactly as they were recorded, in order.")(replay)
     app.command("verify", short_help="Check the chain, the stored plans and the outcomes.")(verify)
     app.command("rebuild", short_help="Compute the read side anew and compare it with the live one.")(rebuild)
-
-
-def replay(
-    context: typer.Context,
-    run: Annotated[str | None, typer.Option("--run", help="Only the events of this run.")] = None,
-    url: UrlOption = None,
-    branch: BranchOption = None,
-    after: Annotated[int, typer.Option("--after", min=0, help="Only events above this position.")] = 0,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="How many at most; a table shows 50 unless told.")
-    ] = None,
-    output: OutputOption = OutputForm.TABLE,
-) -> int:
-    """List events exactly as they were recorded, in order."""
-    settings = settings_of(context)
-    require_ledger(settings)
-    if output is OutputForm.TABLE:
-        rows, total = run_async(_first_events(settings, run, url, branch, after, limit or 50))
-        known = ("run_id",) if run is not None else ()
-        spare = (*known, "writer_epoch", "attempt", "ordinal", "recorded_at")
-        write_rows(rows, form=output, stream="events", columns=REPLAY_COLUMNS, total=total, spare=spare)
-        return ExitCode.DONE
-    run_async(_stream_events(settings, run, url, branch, after, limit, output))
-    return ExitCode.DONE
-
-
-async def _stream_events(
-    settings: Settings,
-    run: str | None,
-    url: str | None,
-    branch: str | None,
-    after: int,
-    limit: int | None,
-    form: OutputForm,
-) -> None:
-    if form is OutputForm.NDJSON:
-        write_stream_head("events")
-        async for record in _records(settings, run, url, branch, after, limit):
-            write_record_line(record)
-    else:
-        write_document([record async for record in _records(settings, run, url, branch, after, limit)])
-
-
-async def _first_events(
-    settings: Settings, run: str | None, url: str | None, branch: str | None, after: int, limit: int
-) -> tuple[list[dict[str, Any]], int]:
-    rows: list[dict[str, Any]] = []
-    total = 0
-    async for record in _records(settings, run, url, branch, after, None):
-        total += 1
-        if len(rows) < limit:
-            rows.append({**record, "recorded_at": record["recorded_at"][:19]})
-    return rows, total
-
-
-async def _records(
-    settings: Settings, run: str | None, url: str | None, branch: str | None, after: int, limit: int | None
-) -> AsyncIterator[dict[str, Any]]:
-    from ledger.audit import replay_record
-
-    run_id = None if run is None else run_id_of(run)
-    left = limit
-    async with open_ledger(settings) as ledger:
-        for row in await chosen_bindings(ledger, url, branch, run_id):
-            async for event in ledger.events(row.id, after=after, run_id=run_id):
-                if left == 0:
-                    return
-                yield replay_record(event)
-                left = None if left is None else left - 1
 
 
 def verify(
@@ -124,6 +60,17 @@ def verify(
     from_kafka: Annotated[
         bool, typer.Option("--from-kafka", help="From the topic of events alone, without the database.")
     ] = False,
+    checkpoint: Annotated[
+        list[Path] | None,
+        typer.Option("--checkpoint", help="A signed note that was kept elsewhere; the ledger must extend it."),
+    ] = None,
+    resume_from: Annotated[
+        Path | None, typer.Option("--resume-from", help="A signed note that is trusted; read only what came after it.")
+    ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option("--key", help="A public key, or a file with one, to check notes; default: the folder of keys."),
+    ] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """Check the chain of events, the stored plans and the outcomes; say what held and what could not be checked."""
@@ -131,8 +78,10 @@ def verify(
     if from_kafka:
         wanted = None if url is None else DestinationBinding(url=normalised_url(url), branch=branch or "main")
         return show_topic_audit(run_async(audit_topic(settings)), wanted, branch, output)
+    kept = _kept_checkpoints(settings, checkpoint or [], key or [])
+    start = _kept_checkpoints(settings, [resume_from], key or [])[0] if resume_from is not None else None
     require_ledger(settings)
-    reports = run_async(_verify(settings, url, branch))
+    reports = run_async(_verify(settings, url, branch, kept, start))
     if output is OutputForm.TABLE:
         for report in reports:
             _print_report(report)
@@ -155,18 +104,69 @@ def verify(
     return ExitCode.TAMPERED
 
 
-async def _verify(settings: Settings, url: str | None, branch: str | None) -> list[VerifyReport]:
+def _kept_checkpoints(settings: Settings, files: Sequence[Path], keys: Sequence[str]) -> list[TrustedCheckpoint]:
+    if not files:
+        return []
+    from ledger.audit.heads import trusted_checkpoint
+    from ledger.audit.keys import trusted_keys
+
+    trusted = trusted_keys(keys, key_folder(settings))
+    return [trusted_checkpoint(_file(path), str(path), trusted) for path in files]
+
+
+def _file(path: Path) -> bytes:
+    """A note; a little more than it may have is read, so that one that is too long is told so."""
+    from ledger.audit.signed_note import MAX_NOTE_BYTES
+
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_NOTE_BYTES + 1)
+    except OSError as exc:
+        raise UsageError(
+            checked=f"the file {path}",
+            expected="a readable file",
+            found=exc.strerror or type(exc).__name__,
+            next_action="name a note that `apply-ledger checkpoint publish` wrote",
+        ) from exc
+
+
+async def _verify(
+    settings: Settings,
+    url: str | None,
+    branch: str | None,
+    kept: Sequence[TrustedCheckpoint],
+    start: TrustedCheckpoint | None,
+) -> list[VerifyReport]:
     from ledger.audit import verify_binding
 
     async with open_ledger(settings) as ledger:
         reports = []
-        for row in await chosen_bindings(ledger, url, branch):
+        rows = await chosen_bindings(ledger, url, branch)
+        _require_known([*kept, *([start] if start else [])], rows)
+        for row in [row for row in rows if start is None or start.is_of(row.url, row.branch)]:
             with progress("events") as report:
                 found = await verify_binding(
-                    ledger, row.binding, progress=lambda done, total: report("verifying", done, total)
+                    ledger,
+                    row.binding,
+                    progress=lambda done, total: report("verifying", done, total),
+                    checkpoints=[*kept, *([start] if start else [])],
+                    resume_from=start,
                 )
             reports.append(found)
         return reports
+
+
+def _require_known(kept: Sequence[TrustedCheckpoint], rows: Sequence[BindingRow]) -> None:
+    """A checkpoint of a binding that is not there is what a ledger looks like from which a binding was removed."""
+    for checkpoint in kept:
+        said = checkpoint.checkpoint
+        if not any(checkpoint.is_of(row.url, row.branch) for row in rows):
+            raise CheckpointOfNoBindingError(
+                checked=f"the binding of {checkpoint.name}",
+                expected=f"{said.url} [{said.branch}] with {said.position:,} events or more",
+                found=", ".join(str(row.binding) for row in rows) or "no binding",
+                next_action="check --url, --branch and which ledger this is; a binding is never removed",
+            )
 
 
 def _print_report(report: VerifyReport) -> None:

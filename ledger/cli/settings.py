@@ -119,6 +119,8 @@ class Settings(BaseSettings):
     cache_dir: Path = Field(
         default=Path(".infrahub-sync-cache"), validation_alias=AliasChoices("INFRAHUB_SYNC_CACHE_DIR", "cache_dir")
     )
+    checkpoint_keys: Path = Field(default_factory=lambda: _configuration_folder(os.environ) / "keys")
+    checkpoint_dir: Path = Path("checkpoints")
     writer: WriterTimes = WriterTimes()
     kafka: KafkaSettings = KafkaSettings()
     destination: tuple[DestinationSettings, ...] = ()
@@ -237,9 +239,13 @@ def _find_file(config: Path | None, environ: Mapping[str, str]) -> Path | None:
         if not named.is_file():
             raise _malformed(named, "no such file")
         return named
-    home = Path(environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".config")
-    candidates = (Path(FILE_NAME), home / "apply-ledger" / FILE_NAME)
+    candidates = (Path(FILE_NAME), _configuration_folder(environ) / FILE_NAME)
     return next((path for path in candidates if path.is_file()), None)
+
+
+def _configuration_folder(environ: Mapping[str, str]) -> Path:
+    home = Path(environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME", "~")).expanduser() / ".config")
+    return home / "apply-ledger"
 
 
 _IN_FILES = ("dsn", "admin_dsn")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 
 from ledger.binding import DestinationBinding
 from ledger.events import StoredEvent
 from ledger.store.errors import UnknownBindingError
-from ledger.store.records import BindingRow, InFlight
+from ledger.store.records import BindingRow, InFlight, OutcomeRow
 from ledger.store.session import Session
 
 
@@ -57,6 +58,23 @@ class BindingQueries:
                 yield stored_event(row)
             if len(rows) < page_size:
                 return
+            after = rows[-1]["position"]
+
+    async def recorded_at(self, binding_id: int, position: int) -> datetime | None:
+        """When the event at a position was recorded, UTC; None where there is none."""
+        moment: datetime | None = await self._session.value("recorded_at", binding_id, position)
+        return moment
+
+    async def outcome_pages(
+        self, binding_id: int, *, until: int, page_size: int = 5000
+    ) -> AsyncIterator[list[OutcomeRow]]:
+        """Events up to a position, page by page, as far as a state is folded from them."""
+        after = 0
+        while after < until:
+            rows = await self._session.rows("outcomes_page", binding_id, after, until, page_size)
+            if not rows:
+                return
+            yield [OutcomeRow._make(row) for row in rows]
             after = rows[-1]["position"]
 
     async def _binding_by_id(self, binding_id: int) -> BindingRow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from ledger.store.checkpoints import CheckpointQueries
 from ledger.store.connect import Limits
 from ledger.store.object_history import ObjectHistoryQueries
 from ledger.store.orders import OrderQueries
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-class Ledger(OrderQueries, PlanQueries, ObjectHistoryQueries, RelayQueries, WorkerQueries):
+class Ledger(OrderQueries, PlanQueries, ObjectHistoryQueries, CheckpointQueries, RelayQueries, WorkerQueries):
     """A few connections to the ledger's database. Use it as an asynchronous context manager, or close it.
 
     Every method may raise ``LedgerUnavailableError`` or ``LedgerBusyError`` after asking again for a bounded time; a

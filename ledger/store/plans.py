@@ -102,6 +102,11 @@ class PlanQueries:
         async for row in self._pages("coverage_lines", checksum):
             yield row["line"].encode()
 
+    async def lines_between(self, checksum: str, first: int, last: int) -> dict[int, tuple[bytes, bytes]]:
+        """By ordinal, from ``first`` to ``last``: the object key and the line with its newline."""
+        rows = await self._session.rows("plan_lines_between", bytes.fromhex(checksum), first, last)
+        return {row["ordinal"]: (row["object_key"], row["line"].encode()) for row in rows}
+
     async def coverage_line(self, checksum: str, ordinal: int) -> bytes | None:
         """One line of a plan's coverage with its newline, or None where there is none at this place."""
         line: str | None = await self._session.value("coverage_line", bytes.fromhex(checksum), ordinal)

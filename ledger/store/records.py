@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ledger.binding import DestinationBinding
 
@@ -230,3 +230,14 @@ class Resumption:
     position: int
     recorded_at: datetime
     body: bytes
+
+
+class OutcomeRow(NamedTuple):
+    """An event as far as a state is folded from it; a tuple, because there may be millions."""
+
+    position: int
+    kind: str
+    run_id: str | None
+    ordinal: int | None
+    recorded_at: datetime
+    body: str

@@ -2,8 +2,17 @@
 -- Tables whose triggers do not refuse changes in every session, as they must (ENABLE ALWAYS); none is right.
 select t.name
 from unnest(array['event', 'binding', 'inbox', 'intake_refusal', 'plan', 'plan_seal', 'plan_operation',
-                  'plan_coverage', 'artifact', 'detail', 'relay']) as t (name)
+                  'plan_coverage', 'artifact', 'detail', 'relay', 'api_token']) as t (name)
 where (select count(*) from pg_trigger g
        where g.tgrelid = to_regclass('ledger.' || t.name)
          and g.tgname in ('refuse_row_change', 'refuse_truncate') and g.tgenabled = 'A') <> 2
 order by t.name;
+
+-- name: recorded_at
+-- When one event was recorded.
+select recorded_at from ledger.event where binding_id = $1 and position = $2;
+
+-- name: outcomes_page
+-- One page of events after position $2, up to $3, with what a state is folded from. All kinds, so that a page is full.
+select position, kind, run_id, ordinal, recorded_at, body from ledger.event
+where binding_id = $1 and position > $2 and position <= $3 order by position limit $4;

@@ -51,3 +51,8 @@ select data from ledger.detail where sha256 = $1;
 -- name: coverage_line
 -- The line of a plan's coverage at ordinal $2.
 select line from ledger.plan_coverage where plan_checksum = $1 and ordinal = $2;
+
+-- name: plan_lines_between
+-- The lines of a plan from ordinal $2 to $3, with their objects.
+select ordinal, object_key, line from ledger.plan_operation
+where plan_checksum = $1 and ordinal between $2 and $3 order by ordinal;

@@ -1,0 +1,67 @@
+"""What an audit reads: a ledger, or an export of one. Whatever has these methods can be verified."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from ledger.binding import DestinationBinding
+from ledger.events import StoredEvent
+from ledger.store.checkpoints import CheckpointMark
+from ledger.store.records import BindingRow, CommittedOrder, StoredArtifact, StoredOperation, StoredPlan
+
+
+class AuditSource(Protocol):
+    """The reading methods of :class:`ledger.store.ledger.Ledger` that an audit needs, with the same meaning."""
+
+    async def binding(self, binding: DestinationBinding) -> BindingRow | None:
+        """A binding as it stands."""
+        ...
+
+    async def bindings(self) -> list[BindingRow]:
+        """All bindings."""
+        ...
+
+    def events(
+        self,
+        binding_id: int,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        run_id: str | None = None,
+        page_size: int = 5000,
+    ) -> AsyncIterator[StoredEvent]:
+        """Events by position."""
+        ...
+
+    def checkpoint_marks(self, binding_id: int, *, after: int = 0, until: int) -> AsyncIterator[CheckpointMark]:
+        """Seals and checkpoints in order of position."""
+        ...
+
+    async def stored_artifact(self, binding_id: int, run_id: str) -> StoredArtifact | None:
+        """The manifest of a run."""
+        ...
+
+    async def plan(self, checksum: str) -> StoredPlan | None:
+        """The head of a plan."""
+        ...
+
+    def stored_operations(self, checksum: str) -> AsyncIterator[StoredOperation]:
+        """The lines of a plan with the columns beside them."""
+        ...
+
+    def stored_coverage(self, checksum: str) -> AsyncIterator[bytes]:
+        """The coverage lines of a plan."""
+        ...
+
+    async def committed_order(self, binding_id: int, run_id: str) -> CommittedOrder | None:
+        """The inbox's row of a run's commit."""
+        ...
+
+    async def detail(self, sha256: str) -> bytes | None:
+        """A list that stands apart."""
+        ...
+
+    async def unguarded_tables(self) -> list[str] | None:
+        """Tables whose triggers do not refuse changes; None where there is no database."""
+        ...

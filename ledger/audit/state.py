@@ -1,0 +1,293 @@
+"""The asserted state: what each object had to be, by everything that was applied up to a position (time travel).
+
+It is a fold over outcomes and plan lines, in one pass and in bounded memory. It says what was written through this
+ledger; it is not a copy of the destination, whose other writers it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ledger.audit.bodies import parsed
+from ledger.audit.errors import PlanOfRunMissingError
+from ledger.audit.spill import ObjectSpill
+from ledger.commit import utc_text
+from ledger.plan.asserted import asserted_fields
+from ledger.plan.canonical import same_bytes
+from ledger.store.ledger import Ledger
+from ledger.store.records import BindingRow, OutcomeRow
+
+Progress = Callable[[int, int], None]
+
+_APPLIED, _UNKNOWN, _DELETE = b"a", b"u", b"d"
+_FOLDED = {"operation.applied": _APPLIED, "operation.unknown": _UNKNOWN, "operation.skipped": _DELETE}
+
+
+@dataclass(slots=True)
+class ObjectState:
+    """One object as it was asserted.
+
+    Attributes:
+        object_key: 32 bytes, by which states are ordered.
+        kind: of the object; ``None`` only where its lines are unreadable.
+        identity: as in the plans.
+        fields: each field that was applied, with the value applied last.
+        position: of the last event that applied something; 0 where nothing certain was applied.
+        run_id: its run.
+        recorded_at: when it was recorded, UTC.
+        node_id: the id that the destination answered with then.
+        doubts: by position, the fields of attempts that may have written and were not overwritten since.
+        delete_recorded: the position at which its deletion was recorded (and not executed), if it was.
+    """
+
+    object_key: bytes
+    kind: str | None = None
+    identity: Any = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    position: int = 0
+    run_id: str | None = None
+    recorded_at: str | None = None
+    node_id: str | None = None
+    doubts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    delete_recorded: int | None = None
+
+    @property
+    def is_asserted(self) -> bool:
+        """Whether anything was applied to it, or may have been."""
+        return self.position > 0 or bool(self.doubts)
+
+    def document(self) -> dict[str, Any]:
+        """The state for machines."""
+        return {
+            "object_key": self.object_key.hex(),
+            "kind": self.kind,
+            "identity": self.identity,
+            "fields": self.fields,
+            "position": self.position or None,
+            "recorded_at": self.recorded_at,
+            "run_id": self.run_id,
+            "node_id": self.node_id,
+            "in_doubt": [{"position": position, "fields": fields} for position, fields in self.doubts.items()],
+            "delete_recorded": self.delete_recorded,
+        }
+
+    def copied(self) -> ObjectState:
+        """The state as it is now, whatever happens to this one."""
+        return ObjectState(
+            self.object_key,
+            self.kind,
+            self.identity,
+            dict(self.fields),
+            self.position,
+            self.run_id,
+            self.recorded_at,
+            self.node_id,
+            dict(self.doubts),
+            self.delete_recorded,
+        )
+
+    def take(self, position: int, record: bytes) -> None:
+        """Fold one outcome in."""
+        kind, run_id, recorded_at, node_id, line = _unpacked(record)
+        operation = parsed(line)
+        operation = operation if isinstance(operation, dict) else {}
+        self.kind = operation.get("kind", self.kind)
+        self.identity = operation.get("identity", self.identity)
+        if kind == _DELETE:
+            self.delete_recorded = position
+            return
+        fields = asserted_fields(operation)
+        if kind == _UNKNOWN:
+            self.doubts[position] = fields
+            return
+        self.fields |= fields
+        self.position, self.run_id, self.recorded_at = position, run_id, recorded_at
+        self.node_id = node_id or self.node_id
+        self.delete_recorded = None
+        if self.doubts:
+            left = {
+                place: {name: value for name, value in doubted.items() if name not in fields}
+                for place, doubted in self.doubts.items()
+            }
+            self.doubts = {place: doubted for place, doubted in left.items() if doubted}
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """One object that is asserted differently at two positions; ``before`` is None where it was not asserted yet."""
+
+    before: ObjectState | None
+    after: ObjectState
+
+    @property
+    def object(self) -> ObjectState:
+        """The state that knows which object this is."""
+        return self.after if self.before is None or self.after.kind is not None else self.before
+
+    @property
+    def change(self) -> str:
+        """``added``, ``changed``, or ``removed`` on the way back to where it was not asserted yet."""
+        if not self.after.is_asserted:
+            return "removed"
+        return "added" if self.before is None else "changed"
+
+    def document(self) -> dict[str, Any]:
+        """The change for machines: each field with ``before`` and ``after``, where there was one."""
+        old = {} if self.before is None else self.before.fields
+        new = self.after.fields
+        return {
+            "object_key": self.after.object_key.hex(),
+            "kind": self.object.kind,
+            "identity": self.object.identity,
+            "change": self.change,
+            "fields": {
+                name: {
+                    **({"before": old[name]} if name in old else {}),
+                    **({"after": new[name]} if name in new else {}),
+                }
+                for name in sorted(old.keys() | new.keys())
+                if name not in old or name not in new or not same_bytes(old[name], new[name])
+            },
+            "position": self.after.position or None,
+            "recorded_at": self.after.recorded_at,
+            "run_id": self.after.run_id,
+            "in_doubt": self.after.document()["in_doubt"],
+            "delete_recorded": self.after.delete_recorded,
+        }
+
+
+async def asserted_states(
+    ledger: Ledger, row: BindingRow, *, until: int, kind: str | None = None, progress: Progress | None = None
+) -> AsyncIterator[ObjectState]:
+    """Every object that was asserted up to a position, in the order of object keys.
+
+    Args:
+        ledger: open, with any role that may read.
+        row: the binding.
+        until: the last position that counts.
+        kind: only objects of this kind.
+        progress: called now and then with events done and events in all.
+
+    Raises:
+        PlanOfRunMissingError: a run has outcomes and no stored plan.
+        StoreError: the database cannot be read.
+    """
+    with ObjectSpill() as spill:
+        await _collect(ledger, row, until, spill, progress)
+        for object_key, records in spill.objects():
+            state = ObjectState(object_key)
+            for position, record in records:
+                state.take(position, record)
+            if state.is_asserted and kind in (None, state.kind):
+                yield state
+
+
+async def state_changes(
+    ledger: Ledger,
+    row: BindingRow,
+    *,
+    first: int,
+    second: int,
+    kind: str | None = None,
+    progress: Progress | None = None,
+) -> AsyncIterator[StateChange]:
+    """Every object that is asserted differently at the second position than at the first, in the order of object keys.
+
+    Where ``second`` is the earlier one, the changes are those that lead back.
+
+    Raises:
+        PlanOfRunMissingError: a run has outcomes and no stored plan.
+        StoreError: the database cannot be read.
+    """
+    low, high = sorted((first, second))
+    with ObjectSpill() as spill:
+        await _collect(ledger, row, high, spill, progress)
+        for object_key, records in spill.objects():
+            older, newer = _two_states(object_key, records, low)
+            if kind in (None, newer.kind) and (change := _change(older, newer, back=second < first)) is not None:
+                yield change
+
+
+def _two_states(object_key: bytes, records: Sequence[tuple[int, bytes]], low: int) -> tuple[ObjectState, ObjectState]:
+    state = ObjectState(object_key)
+    older: ObjectState | None = None
+    for position, record in records:
+        if older is None and position > low:
+            older = state.copied()
+        state.take(position, record)
+    return older or state, state
+
+
+def _change(older: ObjectState, newer: ObjectState, *, back: bool) -> StateChange | None:
+    if newer is older or (not newer.is_asserted and newer.delete_recorded is None):
+        return None
+    one, other = (newer, older) if back else (older, newer)
+    change = StateChange(one if one.is_asserted else None, other)
+    document = change.document()
+    differs = document["fields"] or one.doubts != other.doubts or one.delete_recorded != other.delete_recorded
+    return change if differs else None
+
+
+async def _collect(ledger: Ledger, row: BindingRow, until: int, spill: ObjectSpill, progress: Progress | None) -> None:
+    """Put every outcome beside its line. A page of outcomes of a run is a range of its plan, read at once."""
+    checksums: dict[str, str] = {}
+    async for page in ledger.outcome_pages(row.id, until=until):
+        for outcomes in _by_run(page):
+            run_id = outcomes[0].run_id or ""
+            if run_id not in checksums:
+                checksums[run_id] = await _checksum(ledger, row, run_id)
+            ordinals = [outcome.ordinal or 0 for outcome in outcomes]
+            lines = await ledger.lines_between(checksums[run_id], min(ordinals), max(ordinals))
+            for outcome, ordinal in zip(outcomes, ordinals, strict=True):
+                if ordinal in lines:
+                    object_key, line = lines[ordinal]
+                    spill.put(object_key, outcome.position, _packed(outcome, line))
+        if progress:
+            progress(page[-1].position, until)
+
+
+def _by_run(page: Sequence[OutcomeRow]) -> Iterator[list[OutcomeRow]]:
+    """The outcomes that a state is folded from, in pieces that belong to one run and stand together."""
+    piece: list[OutcomeRow] = []
+    for outcome in page:
+        if outcome.kind not in _FOLDED or outcome.ordinal is None:
+            continue
+        if piece and piece[0].run_id != outcome.run_id:
+            yield piece
+            piece = []
+        piece.append(outcome)
+    if piece:
+        yield piece
+
+
+async def _checksum(ledger: Ledger, row: BindingRow, run_id: str) -> str:
+    artifact = await ledger.stored_artifact(row.id, run_id)
+    if artifact is None:
+        raise PlanOfRunMissingError(
+            checked=f"the stored plan of run {run_id}, which has outcomes",
+            expected="the plan that was applied",
+            found="none",
+            next_action="run 'apply-ledger verify'",
+        )
+    return artifact.checksum
+
+
+def _packed(outcome: OutcomeRow, line: bytes) -> bytes:
+    node_id = ""
+    if outcome.kind == "operation.applied":
+        body = parsed(outcome.body.encode())
+        node_id = str(body.get("node_id") or "") if isinstance(body, dict) else ""
+    head = "\x00".join((outcome.run_id or "", _moment(outcome.recorded_at), node_id.replace("\x00", "")))
+    return b"\x00".join((_FOLDED[outcome.kind], head.encode(), line))
+
+
+def _unpacked(record: bytes) -> tuple[bytes, str, str, str | None, bytes]:
+    kind, run_id, recorded_at, node_id, line = record.split(b"\x00", 4)
+    return kind, run_id.decode(), recorded_at.decode(), node_id.decode() or None, line
+
+
+def _moment(moment: datetime) -> str:
+    return utc_text(moment.astimezone(UTC))

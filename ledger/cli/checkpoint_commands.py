@@ -1,0 +1,199 @@
+"""``checkpoint``: sign a head of the ledger, keep it elsewhere, and look after the keys."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings
+from ledger.cli.output import OutputForm, next_command, people, write_rows
+from ledger.cli.plan_commands import OutputOption
+from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from ledger.audit.keys import KeyFolder
+    from ledger.audit.publish import Published
+    from ledger.audit.signed_note import SigningKey
+    from ledger.cli.settings import Settings
+
+PUBLISH_COLUMNS = ("binding", "position", "event", "new", "keys", "sealed_plans", "file")
+LIST_COLUMNS = ("binding", "position", "event", "signed_at", "keys")
+KEY_COLUMNS = ("name", "signs", "key")
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '.', '-' and '_'.")]
+
+checkpoint = typer.Typer(help="Sign heads of the ledger, to be kept where its owner cannot rewrite them.")
+key = typer.Typer(help="The keys that checkpoints are signed and checked with.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    checkpoint.add_typer(key, name="key")
+    app.add_typer(checkpoint, name="checkpoint")
+
+
+@checkpoint.command("publish", short_help="Sign the head of each binding and write it to a file.")
+def publish(
+    context: typer.Context,
+    url: UrlOption = None,
+    branch: BranchOption = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Folder for the signed notes; default: the setting checkpoint_dir.")
+    ] = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Sign the head of each binding, record it as an event, and write it to a file.
+
+    Copy the files to a place that whoever owns the database cannot rewrite: only there do they prove anything.
+    """
+    settings = settings_of(context)
+    keys = key_folder(settings).signing()
+    require_ledger(settings)
+    folder = to or settings.checkpoint_dir
+    rows = [_row(done, _write(folder, done)) for done in run_async(_publish(settings, keys, url, branch))]
+    write_rows(rows, form=output, stream="checkpoints", columns=PUBLISH_COLUMNS, spare=("sealed_plans", "keys"))
+    if rows:
+        people.print(
+            "keep these files elsewhere, and give auditors the public key (apply-ledger checkpoint key public)"
+        )
+        next_command(f"apply-ledger verify --checkpoint {rows[-1]['file']}")
+    return ExitCode.DONE
+
+
+@checkpoint.command("list", short_help="The checkpoints that were published, newest first.")
+def list_checkpoints(
+    context: typer.Context,
+    url: UrlOption = None,
+    branch: BranchOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 20,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """The checkpoints that the ledger knows of, newest first; `verify` says whether it still agrees with them."""
+    settings = settings_of(context)
+    require_ledger(settings)
+    rows = run_async(_listed(settings, url, branch))
+    shown = rows[:limit]
+    if output is OutputForm.TABLE:
+        shown = [{**row, "signed_at": str(row["signed_at"])[:19]} for row in shown]
+    write_rows(shown, form=output, stream="checkpoints", columns=LIST_COLUMNS, total=len(rows))
+    if not rows:
+        next_command("apply-ledger checkpoint publish")
+    return ExitCode.DONE
+
+
+@key.command("new", short_help="Make a key pair.")
+def new_key(context: typer.Context, name: NameArgument, output: OutputOption = OutputForm.TABLE) -> int:
+    """Make a key pair; every private key of the folder signs each checkpoint from now on.
+
+    So a key is replaced without a gap: make the new one, let both sign until auditors know it, retire the old one.
+    """
+    folder = key_folder(settings_of(context))
+    made = folder.new(name)
+    write_rows([{"name": name, "signs": True, "key": made.text()}], form=output, stream="keys", columns=KEY_COLUMNS)
+    people.print(f"the private key is {folder.path / name}.key; whoever has it can sign in this ledger's name")
+    return ExitCode.DONE
+
+
+@key.command("list", short_help="The keys that there are.")
+def list_keys(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> int:
+    """The keys that there are, and which of them sign."""
+    folder = key_folder(settings_of(context))
+    rows = [{"name": known.key.name, "signs": known.signs, "key": known.key.text()} for known in folder.known()]
+    write_rows(rows, form=output, stream="keys", columns=KEY_COLUMNS)
+    if not rows:
+        people.print(f"none in {folder.path}")
+        next_command("apply-ledger checkpoint key new NAME")
+    return ExitCode.DONE
+
+
+@key.command("public", short_help="Print a public key, for auditors.")
+def public_key(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which one; all that sign unless told.")] = None,
+) -> int:
+    """Print public keys, one a line, as auditors need them for `verify --key`."""
+    folder = key_folder(settings_of(context))
+    found = [folder.public(name)] if name is not None else [known.key for known in folder.known() if known.signs]
+    for public in found:
+        typer.echo(public.text())
+    if not found:
+        next_command("apply-ledger checkpoint key new NAME")
+    return ExitCode.DONE
+
+
+@key.command("retire", short_help="Remove a private key; the public one stays.")
+def retire_key(
+    context: typer.Context,
+    name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needed without a terminal.")] = False,
+) -> int:
+    """Remove a private key for good; the public one stays, so that what it signed can still be checked."""
+    folder = key_folder(settings_of(context))
+    folder.public(name)
+    if not yes and typer.prompt(f"type {name} to remove its private key") != name:
+        people.print("nothing was removed")
+        return ExitCode.ERROR
+    folder.retire(name)
+    people.print(f"{name} signs no more")
+    return ExitCode.DONE
+
+
+def key_folder(settings: Settings) -> KeyFolder:
+    """The folder of keys of this installation."""
+    from ledger.audit.keys import KeyFolder
+
+    return KeyFolder(settings.checkpoint_keys)
+
+
+async def _publish(settings: Settings, keys: list[SigningKey], url: str | None, branch: str | None) -> list[Published]:
+    from ledger.audit.publish import publish_checkpoint
+
+    async with open_ledger(settings) as ledger:
+        return [await publish_checkpoint(ledger, row, keys) for row in await chosen_bindings(ledger, url, branch)]
+
+
+async def _listed(settings: Settings, url: str | None, branch: str | None) -> list[dict[str, Any]]:
+    from ledger.audit.bodies import parsed_object
+
+    found = []
+    async with open_ledger(settings) as ledger:
+        for row in await chosen_bindings(ledger, url, branch):
+            async for mark in ledger.checkpoint_marks(row.id, until=row.head_position):
+                if mark.kind == "checkpoint.published":
+                    body = parsed_object(mark.body) or {}
+                    found.append({"binding": str(row.binding), "event": mark.position, **body})
+    return sorted(found, key=lambda record: str(record.get("signed_at")), reverse=True)
+
+
+def _write(folder: Path, done: Published) -> Path:
+    from ledger.plan.files import write_durably, write_failures_of
+
+    place = folder / folder_name(done.url, done.branch)
+    with write_failures_of(place):
+        place.mkdir(parents=True, exist_ok=True)
+    path = place / f"{done.position:012}.note"
+    write_durably(path, done.note.encode())
+    return path
+
+
+def folder_name(url: str, branch: str) -> str:
+    """A name for the files of one binding: readable, and never that of another one."""
+    readable = re.sub(r"[^a-z0-9]+", "-", f"{url.split('://')[-1]}-{branch}".lower()).strip("-")[:60]
+    return f"{readable}-{hashlib.sha256(f'{url} {branch}'.encode()).hexdigest()[:8]}"
+
+
+def _row(done: Published, path: Path) -> dict[str, Any]:
+    return {
+        "binding": f"{done.url} [{done.branch}]",
+        "position": done.position,
+        "event": done.event_position,
+        "new": done.new,
+        "keys": ", ".join(done.keys),
+        "sealed_plans": done.sealed,
+        "file": str(path),
+    }

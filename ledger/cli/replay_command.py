@@ -1,0 +1,250 @@
+"""``replay``: the events as they were recorded, or what they assert as of a position or a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings, one_binding
+from ledger.cli.history_commands import identities_of
+from ledger.cli.output import (
+    OutputForm,
+    write_document,
+    write_record_line,
+    write_rows,
+    write_stream_head,
+)
+from ledger.cli.plan_commands import OutputOption
+from ledger.cli.progress import progress
+from ledger.cli.run_lookup import run_id_of
+from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
+from ledger.errors import UsageError
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from ledger.audit.window import Place
+    from ledger.cli.settings import Settings
+    from ledger.events import StoredEvent
+    from ledger.store.ledger import BindingRow, Ledger
+
+EVENT_COLUMNS = ("position", "recorded_at", "kind", "run_id", "operation_id", "ordinal", "attempt", "writer_epoch")
+STATE_COLUMNS = ("kind", "identity", "position", "recorded_at", "run_id", "in_doubt", "fields")
+STATE_SPARE = ("recorded_at", "run_id")
+DIFF_COLUMNS = ("change", "kind", "identity", "position", "recorded_at", "run_id", "fields")
+_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Which events."""
+
+    url: str | None
+    branch: str | None
+    run_id: str | None
+    operation_id: str | None
+    after: int
+    start: Place | None
+    end: Place | None
+    kind: str | None
+    identities: Sequence[dict[str, Any]]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("replay", short_help="List events as they were recorded, or what they assert.")(replay)
+
+
+def replay(
+    context: typer.Context,
+    run: Annotated[str | None, typer.Option("--run", help="Only the events of this run.")] = None,
+    operation: Annotated[str | None, typer.Option("--operation", help="Only the events of this operation.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="With --state or --diff: only objects of this kind.")
+    ] = None,
+    identity: Annotated[
+        list[str] | None,
+        typer.Option("--identity", metavar="FIELD=VALUE", help="With --kind: only the events of this object."),
+    ] = None,
+    url: UrlOption = None,
+    branch: BranchOption = None,
+    after: Annotated[int, typer.Option("--after", min=0, help="Only events above this position.")] = 0,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="PLACE", help="Begin at this position or time (UTC).")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="PLACE", help="End at this position or time, which is included.")
+    ] = None,
+    state: Annotated[bool, typer.Option("--state", help="Not the events: what they assert of each object.")] = False,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="PLACE", help="With --state: as of this position or time.")
+    ] = None,
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--diff", metavar="A B", help="What is asserted differently at place B than at place A."),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="How many at most; a table shows 50 unless told.")
+    ] = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """List events exactly as they were recorded, in order; or, with --state, the state that they assert.
+
+    A PLACE is a position, or a date or time in ISO 8601 (in UTC where it names no zone).
+    """
+    from ledger.audit.window import place_of
+
+    settings = settings_of(context)
+    _require_one_question(state=state, at=at, diff=diff, kind=kind, identity=identity)
+    wanted = _Wanted(
+        url=url,
+        branch=branch,
+        run_id=None if run is None else run_id_of(run),
+        operation_id=operation,
+        after=after,
+        start=None if start is None else place_of(start, option="--from"),
+        end=None if end is None else place_of(end, option="--to"),
+        kind=kind,
+        identities=identities_of(identity) if identity else (),
+    )
+    require_ledger(settings)
+    if diff is not None:
+        places = (place_of(diff[0], option="--diff"), place_of(diff[1], option="--diff"))
+        shape = _Shape("state-diff", DIFF_COLUMNS, STATE_SPARE)
+        run_async(_write(_changes(settings, wanted, places), shape, limit, output))
+    elif state:
+        place = None if at is None else place_of(at, option="--at")
+        run_async(_write(_states(settings, wanted, place), _Shape("state", STATE_COLUMNS, STATE_SPARE), limit, output))
+    else:
+        known = ("run_id",) if run is not None else ()
+        spare = (*known, "writer_epoch", "attempt", "ordinal", "recorded_at")
+        run_async(_write(_events(settings, wanted), _Shape("events", EVENT_COLUMNS, spare), limit, output))
+    return ExitCode.DONE
+
+
+def _require_one_question(
+    *, state: bool, at: str | None, diff: tuple[str, str] | None, kind: str | None, identity: list[str] | None
+) -> None:
+    """Options that mean nothing beside each other are refused rather than passed over."""
+    if at is not None and not state:
+        raise _together("--at", "--state beside it", "no --state", "add --state, or use --to for events")
+    if state and diff is not None:
+        raise _together("--state and --diff", "one of them", "both", "leave one of them out")
+    if identity and kind is None:
+        raise _together("--identity", "--kind beside it", "no --kind", "name the kind of the object")
+    if identity and (state or diff is not None):
+        raise _together("--identity", "a list of events", "--state or --diff", "use `apply-ledger history` or --kind")
+    if kind is not None and not identity and not state and diff is None:
+        raise _together("--kind", "--state, --diff or --identity beside it", "none", "add what is wanted of the kind")
+
+
+def _together(checked: str, expected: str, found: str, next_action: str) -> UsageError:
+    return UsageError(checked=checked, expected=expected, found=found, next_action=next_action)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How a stream is written: its name, and the columns of its table."""
+
+    stream: str
+    columns: Sequence[str]
+    spare: Sequence[str]
+
+
+async def _write(records: AsyncIterator[dict[str, Any]], shape: _Shape, limit: int | None, form: OutputForm) -> None:
+    if form is OutputForm.NDJSON:
+        write_stream_head(shape.stream)
+        async for record in _first(records, limit):
+            write_record_line(record)
+    elif form is OutputForm.JSON:
+        write_document([record async for record in _first(records, limit)])
+    else:
+        rows: list[dict[str, Any]] = []
+        total = 0
+        async for record in records:
+            total += 1
+            if len(rows) < (limit or _SHOWN):
+                rows.append({**record, "recorded_at": (record["recorded_at"] or "")[:19]})
+        write_rows(rows, form=form, stream=shape.stream, columns=shape.columns, total=total, spare=shape.spare)
+
+
+async def _first(records: AsyncIterator[dict[str, Any]], limit: int | None) -> AsyncIterator[dict[str, Any]]:
+    left = limit
+    async for record in records:
+        if left == 0:
+            return
+        yield record
+        left = None if left is None else left - 1
+
+
+async def _events(settings: Settings, wanted: _Wanted) -> AsyncIterator[dict[str, Any]]:
+    from ledger.audit import replay_record
+    from ledger.audit.window import before, last_position
+
+    async with open_ledger(settings) as ledger:
+        for row in await chosen_bindings(ledger, wanted.url, wanted.branch, wanted.run_id):
+            after = max(wanted.after, await before(ledger, row, wanted.start))
+            until = None if wanted.end is None else await last_position(ledger, row, wanted.end)
+            async for event in _of_object_or_run(ledger, row, wanted, after, until):
+                if wanted.operation_id in (None, event.operation_id):
+                    yield replay_record(event)
+
+
+async def _of_object_or_run(
+    ledger: Ledger, row: BindingRow, wanted: _Wanted, after: int, until: int | None
+) -> AsyncIterator[StoredEvent]:
+    if not wanted.identities:
+        async for event in ledger.events(row.id, after=after, until=until, run_id=wanted.run_id):
+            yield event
+        return
+    from ledger.plan.canonical import object_key
+
+    for identity in wanted.identities:
+        outcomes = await ledger.object_outcomes(row.id, object_key(str(wanted.kind), identity))
+        end = row.head_position if until is None else until
+        for outcome in outcomes:
+            if after < outcome.position <= end and wanted.run_id in (None, outcome.run_id):
+                async for event in ledger.events(row.id, after=outcome.position - 1, until=outcome.position):
+                    yield event
+        if outcomes:
+            return
+
+
+async def _states(settings: Settings, wanted: _Wanted, at: Place | None) -> AsyncIterator[dict[str, Any]]:
+    from ledger.audit.state import asserted_states
+    from ledger.audit.window import last_position
+
+    async with open_ledger(settings) as ledger:
+        for row in await chosen_bindings(ledger, wanted.url, wanted.branch):
+            until = await last_position(ledger, row, at)
+            with progress("events") as report:
+                async for found in asserted_states(
+                    ledger,
+                    row,
+                    until=until,
+                    kind=wanted.kind,
+                    progress=lambda done, all_: report("folding", done, all_),
+                ):
+                    yield {"url": row.url, "branch": row.branch, "as_of": until, **found.document()}
+
+
+async def _changes(settings: Settings, wanted: _Wanted, places: tuple[Place, Place]) -> AsyncIterator[dict[str, Any]]:
+    """Two positions mean something in one log only, so there must be one."""
+    from ledger.audit.state import state_changes
+    from ledger.audit.window import last_position
+
+    async with open_ledger(settings) as ledger:
+        row = await one_binding(ledger, wanted.url, wanted.branch)
+        first, second = [await last_position(ledger, row, place) for place in places]
+        with progress("events") as report:
+            async for change in state_changes(
+                ledger,
+                row,
+                first=first,
+                second=second,
+                kind=wanted.kind,
+                progress=lambda done, all_: report("folding", done, all_),
+            ):
+                yield {"url": row.url, "branch": row.branch, "from": first, "to": second, **change.document()}

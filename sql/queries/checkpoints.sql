@@ -1,0 +1,24 @@
+-- name: append_control
+-- Append control events, for everybody but a writer.
+select first_position, last_position, head_hash from ledger.append_control_v1($1, $2, $3, $4, $5, $6, $7);
+
+-- name: checkpoint_marks
+-- The seals and checkpoints of a binding, in order.
+select position, event_id, kind, recorded_at, body from ledger.event
+where binding_id = $1 and kind in ('plan.sealed', 'checkpoint.published') and position > $2 and position <= $3
+order by binding_id, position limit $4;
+
+-- name: last_checkpoint
+-- The newest checkpoint of a binding.
+select position, event_id, kind, recorded_at, body from ledger.event
+where binding_id = $1 and kind in ('plan.sealed', 'checkpoint.published') and kind = 'checkpoint.published'
+order by binding_id desc, position desc limit 1;
+
+-- name: event_hashes
+-- One page of the hashes of a binding's events, without anything else of them.
+select position, hash from ledger.event
+where binding_id = $1 and position > $2 and position <= $3 order by position limit $4;
+
+-- name: verified_plans
+-- The plans that were verified for runs on a binding.
+select distinct plan_checksum from ledger.artifact where binding_id = $1 order by plan_checksum;

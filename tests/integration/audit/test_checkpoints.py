@@ -1,0 +1,192 @@
+"""Checkpoints: what was signed and kept elsewhere is what a rewritten ledger cannot agree with (G8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ledger.audit import Level, Status, VerifyReport, verify_binding
+from ledger.audit.checkpoint import Checkpoint
+from ledger.audit.errors import CheckpointRefusedError, NoTrustedKeyError
+from ledger.audit.heads import TrustedCheckpoint, trusted_checkpoint
+from ledger.audit.publish import Published, publish_checkpoint
+from ledger.audit.signed_note import SigningKey, VerifyingKey
+from ledger.events import CheckpointPublished
+from ledger.store.errors import LedgerPermissionError
+from ledger.store.ledger import Ledger
+from tests.support.recorded_runs import BINDING
+from tests.support.store import connection_to
+from tests.support.tampering import cut_off, rechain, unguarded
+from tests.support.told_story import CREATED
+
+pytestmark = pytest.mark.integration
+
+KEY = SigningKey("tests", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+
+
+@pytest.fixture
+async def ledger(told_dsns: dict[str, str]) -> AsyncIterator[Ledger]:
+    async with await Ledger.open(told_dsns["writer"], allow_unsafe_fsync=True) as opened:
+        yield opened
+
+
+async def _publish(ledger: Ledger, *keys: SigningKey) -> Published:
+    return await publish_checkpoint(ledger, (await ledger.bindings())[0], keys or (KEY,))
+
+
+def _trusted(published: Published, *keys: VerifyingKey) -> TrustedCheckpoint:
+    return trusted_checkpoint(published.note.encode(), "kept.note", keys or (KEY.public,))
+
+
+async def _verify(
+    dsns: dict[str, str], *kept: TrustedCheckpoint, resume: TrustedCheckpoint | None = None
+) -> VerifyReport:
+    async with await Ledger.open(dsns["reader"], allow_unsafe_fsync=True) as reader:
+        return await verify_binding(reader, BINDING, checkpoints=kept, resume_from=resume)
+
+
+def _failed(report: VerifyReport) -> set[Level]:
+    return {level.level for level in report.levels if level.status is Status.FAILED}
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_ledger_extends_the_checkpoint_that_was_kept(told_dsns: dict[str, str], ledger: Ledger) -> None:
+    published = await _publish(ledger)
+    assert (published.new, published.sealed) == (True, 4)
+    assert published.event_position == published.position + 1
+    again = await _publish(ledger)
+    assert (again.new, again.note, again.position) == (False, published.note, published.position)
+
+    report = await _verify(told_dsns, _trusted(published))
+    assert report.findings == ()
+    level = report.level(Level.CHECKPOINTS)
+    assert (level.status, level.checked, level.unchecked) == (Status.HELD, 2, [])  # the kept one and the recorded one
+
+
+@pytest.mark.rules("G8")
+@pytest.mark.parametrize("how", ["cut off", "re-chained"])
+async def test_g08_what_only_a_checkpoint_finds_is_found_with_one(
+    told_dsns: dict[str, str], ledger: Ledger, how: str
+) -> None:
+    kept = _trusted(await _publish(ledger))
+    async with connection_to(told_dsns["admin"]) as admin, unguarded(admin):
+        if how == "cut off":
+            await cut_off(admin, 6)
+        else:
+            await admin.execute("delete from ledger.event where kind in ('plan.sealed', 'checkpoint.published')")
+            await admin.execute("update ledger.event set body = replace(body, 'node-1', 'node-9')")
+            await rechain(admin)
+
+    without = await _verify(told_dsns)
+    assert Level.CHECKPOINTS not in _failed(without)
+    if how == "re-chained":
+        assert without.holds, "nothing inside the database can tell"
+    report = await _verify(told_dsns, kept)
+    assert Level.CHECKPOINTS in _failed(report)
+    assert report.level(Level.CHECKPOINTS).findings[0].name == "CheckpointBeyondHead"
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_rewritten_past_with_the_same_length_is_found(told_dsns: dict[str, str], ledger: Ledger) -> None:
+    published = await _publish(ledger)
+    async with connection_to(told_dsns["admin"]) as admin, unguarded(admin):
+        await admin.execute("update ledger.event set body = replace(body, 'node-1', 'node-9')")
+        await rechain(admin)
+    names = [finding.name for finding in (await _verify(told_dsns, _trusted(published))).findings]
+    assert names == ["CheckpointMismatch", "CheckpointTreeMismatch"] * 2  # the kept one, and the one that is recorded
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_note_that_was_changed_or_is_of_another_key_proves_nothing(
+    told_dsns: dict[str, str], ledger: Ledger
+) -> None:
+    published = await _publish(ledger)
+    stranger = SigningKey("tests", Ed25519PrivateKey.generate())
+    report = await _verify(told_dsns, _trusted(published, stranger.public))
+    assert [finding.name for finding in report.findings] == ["CheckpointNotSigned"]
+    forged = replace(published, note=published.note.replace(f"\n{published.position}\n", "\n3\n"))
+    report = await _verify(told_dsns, _trusted(forged))
+    assert "CheckpointNotSigned" in {finding.name for finding in report.findings}
+    with pytest.raises(NoTrustedKeyError):
+        trusted_checkpoint(published.note.encode(), "kept.note", [])
+
+
+@pytest.mark.rules("G8")
+async def test_g08_verification_goes_on_from_a_trusted_checkpoint(told_dsns: dict[str, str], ledger: Ledger) -> None:
+    first = _trusted(await _publish(ledger))
+    event = (await ledger.bindings())[0].head_position
+    await ledger.store_detail(b"nothing")
+    second = await publish_checkpoint_again(ledger)
+
+    report = await _verify(told_dsns, first, _trusted(second), resume=first)
+    assert report.findings == ()
+    assert report.events == second.event_position - first.position
+    assert event < second.position
+    unchecked = report.level(Level.CHECKPOINTS).unchecked
+    assert len(unchecked) == 1
+    assert "were not read again" in unchecked[0]
+
+    wrong = replace(first, checkpoint=replace(first.checkpoint, head_hash=b"x" * 32))
+    names = {finding.name for finding in (await _verify(told_dsns, wrong, resume=wrong)).findings}
+    assert names >= {"CheckpointMismatch", "ChainLink"}
+
+
+async def publish_checkpoint_again(ledger: Ledger) -> Published:
+    """After something has happened: the seal of one plan is recorded again under another id."""
+    from ledger.audit.publish import seal_of
+    from ledger.events import new_event
+
+    row = (await ledger.bindings())[0]
+    seal = await seal_of(ledger, CREATED.checksum)
+    await ledger.append_control(row.id, [new_event("plan.sealed", seal, url=row.url, branch=row.branch, n="again")])
+    return await _publish(ledger)
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_signer_does_not_sign_what_does_not_chain(told_dsns: dict[str, str], ledger: Ledger) -> None:
+    async with connection_to(told_dsns["admin"]) as admin, unguarded(admin):
+        await admin.execute("update ledger.event set attempt = 7 where position = 4")
+    with pytest.raises(CheckpointRefusedError, match="hash"):
+        await _publish(ledger)
+    assert await ledger.last_checkpoint((await ledger.bindings())[0].id) is None
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_seal_that_is_not_of_the_plan_and_a_forged_note_are_found(
+    told_dsns: dict[str, str], ledger: Ledger
+) -> None:
+    from ledger.events import PlanSealed, new_event
+
+    row = (await ledger.bindings())[0]
+    seal = PlanSealed(plan_checksum=CREATED.checksum, operations_count=3, lines_root="0" * 64)
+    said = Checkpoint(row.url, row.branch, 2, b"r" * 32, b"h" * 32, datetime(2026, 11, 30, tzinfo=UTC))
+    body = CheckpointPublished(
+        position=3, head_hash="00" * 32, tree_root="00" * 32, frontier=[], signed_at="", keys=[], note=said.note([KEY])
+    )
+    names = {"url": row.url, "branch": row.branch}
+    await ledger.append_control(
+        row.id,
+        [new_event("plan.sealed", seal, n="x", **names), new_event("checkpoint.published", body, n="x", **names)],
+    )
+    found = {finding.name for finding in (await _verify(told_dsns)).findings}
+    assert found == {"StoredPlanMismatch", "CheckpointNoteMismatch", "CheckpointMismatch", "CheckpointTreeMismatch"}
+
+
+async def test_two_that_publish_at_once_both_record_what_they_signed(told_dsns: dict[str, str], ledger: Ledger) -> None:
+    await _publish(ledger)
+    await ledger.append_control((await ledger.bindings())[0].id, [])
+    other = SigningKey("other", Ed25519PrivateKey.generate())
+    both = await asyncio.gather(publish_checkpoint_again(ledger), _publish(ledger, other))
+    assert {done.keys for done in both} <= {("tests",), ("other",)}
+    assert (await _verify(told_dsns)).findings == ()
+
+
+async def test_a_reader_cannot_publish(told_dsns: dict[str, str]) -> None:
+    async with await Ledger.open(told_dsns["reader"], allow_unsafe_fsync=True) as reader:
+        with pytest.raises(LedgerPermissionError):
+            await _publish(reader)
