@@ -26,7 +26,7 @@ class Sizes:
 
 
 SIZES = {
-    "full": Sizes(400, frozenset(SITES_TO_DEVICES), 250, inventory_rounds=3, loop_rounds=5),
+    "full": Sizes(550, frozenset(SITES_TO_DEVICES), 200, inventory_rounds=3, loop_rounds=5),
     "small": Sizes(60, frozenset(SITES_TO_DEVICES), 100, inventory_rounds=2, loop_rounds=3),
     "tiny": Sizes(4, frozenset({"OrganizationManufacturer", "DcimDeviceType"}), 6, inventory_rounds=1, loop_rounds=1),
 }
