@@ -40,4 +40,4 @@ def _is_kept(draft: Draft, name: str) -> bool:
 
 def _is_itself(draft: Draft, name: str) -> bool:
     peers = draft.record.peers.get(name) or ()
-    return any((peer.kind, peer.identity_text) == (draft.record.kind, draft.record.identity_text) for peer in peers)
+    return any((peer.kind, peer.text) == (draft.record.kind, draft.record.identity_text) for peer in peers)
