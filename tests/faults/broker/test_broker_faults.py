@@ -30,7 +30,7 @@ from tests.support.waiting import until_true
 
 pytestmark = [pytest.mark.faults, pytest.mark.broker, pytest.mark.integration]
 
-COMMITS = int(os.environ.get("APPLY_LEDGER_TEST_COMMITS", "400"))
+COMMITS = int(os.environ.get("APPLY_LEDGER_TEST_COMMITS", "200"))
 """How many travel through a fault; more for a longer look."""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
@@ -25,21 +27,39 @@ pytestmark = [pytest.mark.integration, pytest.mark.broker, pytest.mark.rules("G1
 
 PASSWORD = "canary-77d1-scram-password"
 SECURITY = BrokerSecurity(protocol="SASL_PLAINTEXT", username="ledger", password=SecretStr(PASSWORD))
+_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 WRONG = SECURITY.model_copy(update={"password": SecretStr("canary-0000-another")})
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key of the broker, and its certificate as the authority that signed it."""
+    found = tmp_path_factory.mktemp("kafka")
+    keys = ["-alias", "broker", "-keystore", str(found / "broker.p12"), "-storepass", "changeit"]
+    names = ["-dname", "CN=127.0.0.1", "-ext", "SAN=IP:127.0.0.1", "-ext", "BC=ca:true"]
+    made = ["-genkeypair", "-keyalg", "RSA", "-storetype", "PKCS12", "-validity", "2"]
+    subprocess.run(["keytool", *made, *keys, *names], check=True, capture_output=True)
+    subprocess.run(
+        ["keytool", "-exportcert", "-rfc", *keys, "-file", str(found / "ca.pem")], check=True, capture_output=True
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def guarded(folder: Path) -> Iterator[KafkaCluster]:
     with KafkaCluster(
         broker_jars(),
-        tmp_path_factory.mktemp("kafka"),
-        listeners={"PLAINTEXT": "PLAINTEXT", "GUARDED": "SASL_PLAINTEXT"},
+        folder,
+        listeners={"PLAINTEXT": "PLAINTEXT", "GUARDED": "SASL_PLAINTEXT", "TLS": "SASL_SSL"},
         scram={"ledger": PASSWORD},
         properties={
             "sasl.enabled.mechanisms": "SCRAM-SHA-512",
-            "listener.name.guarded.scram-sha-512.sasl.jaas.config": (
-                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-            ),
+            "listener.name.guarded.scram-sha-512.sasl.jaas.config": _LOGIN,
+            "listener.name.tls.scram-sha-512.sasl.jaas.config": _LOGIN,
+            "listener.name.tls.ssl.keystore.location": str(folder / "broker.p12"),
+            "listener.name.tls.ssl.keystore.type": "PKCS12",
+            "listener.name.tls.ssl.keystore.password": "changeit",
+            "listener.name.tls.ssl.key.password": "changeit",
         },
     ) as running:
         yield running
@@ -82,3 +102,19 @@ async def test_g11_a_wrong_password_is_told_as_such_and_never_shown(guarded: Kaf
     assert "canary" not in str(refused.value)
     with pytest.raises(BrokerUnavailableError, match="uthentication failed"):
         await check_topics(topics(guarded, WRONG))
+
+
+@pytest.mark.rules("G11")
+async def test_g12_a_broker_is_believed_by_its_certificate_alone(guarded: KafkaCluster, folder: Path) -> None:
+    trusting = BrokerSecurity.model_validate(
+        {**SECURITY.model_dump(), "protocol": "SASL_SSL", "ca_file": folder / "ca.pem"}
+    )
+    settings = PublishSettings(brokers=guarded.bootstrap("TLS"), security=trusting, topic="encrypted")
+    await create_topics(topics(guarded, SECURITY).model_copy(update={"commits_topic": "encrypted"}))
+    async with CommitPublisher(settings) as publisher:
+        await publisher.publish(make_commit())
+
+    strange = settings.model_copy(update={"security": trusting.model_copy(update={"ca_file": None})})
+    async with CommitPublisher(strange) as publisher:
+        with pytest.raises(BrokerNotReachedError, match="CERTIFICATE_VERIFY_FAILED"):
+            await publisher.publish(make_commit())
