@@ -58,6 +58,8 @@ class Node:
     def read(self, name: str) -> Any:
         """The value of an attribute as a query shows it: a stored null under a default reads as the default."""
         value = self.values.get(name)
+        if isinstance(value, float) and self.kind.attributes[name].kind == "Any":
+            return None  # a fraction of any kind has no form in an answer
         if self.as_written:
             return value
         return self.kind.attributes[name].default if value is None or value == NULL_TEXT else value

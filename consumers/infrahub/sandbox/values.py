@@ -79,7 +79,6 @@ def stored_value(attribute: Attribute, value: Any, *, creating: bool) -> Any:
         _check_text(attribute, value)
     if attribute.kind == "Any":
         _check_property(value)
-        value = None if isinstance(value, float) else value  # what GraphQL's literal of any kind makes of a fraction
     _check_content(attribute, value)
     return value
 

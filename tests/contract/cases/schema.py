@@ -74,10 +74,19 @@ def _steady(value: Any) -> Any:
     match value:
         case dict():
             return {name: _steady(item) for name, item in sorted(value.items()) if name not in _UNSTEADY}
-        case list() if all(isinstance(item, dict) and "name" in item for item in value):
-            return [_steady(item) for item in sorted(value, key=lambda item: str(item["name"]))]
         case list():
             return [_steady(item) for item in value]
+        case _:
+            return value
+
+
+def without_order(value: Any) -> Any:
+    """The same with fields sorted by name: a server that got them one by one serves them in another order."""
+    match value:
+        case dict():
+            return {name: without_order(item) for name, item in value.items()}
+        case list() if all(isinstance(item, dict) and "name" in item for item in value):
+            return [without_order(item) for item in sorted(value, key=lambda item: str(item["name"]))]
         case _:
             return value
 

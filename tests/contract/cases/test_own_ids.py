@@ -11,6 +11,7 @@ from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, decl
 from consumers.infrahub.errors import OwnIdElsewhereError, UniquenessConflictError
 from consumers.infrahub.own_ids import own_node_id
 from consumers.infrahub.sandbox import RunningSandbox
+from consumers.infrahub.write_surface import InfrahubWriteSurface
 from ledger.plan.model import PlannedOperation
 from tests.contract.cases.recording import place_on
 from tests.contract.cases.schema import ensure_probe_kinds, sandbox_document
@@ -54,6 +55,7 @@ class Surface:
     async def apply(self, operation: PlannedOperation) -> str:
         opener = InfrahubOpener(declared(self._settings))
         async with opener(self._settings.binding, run_id=self._run_id, guard=Guard()) as destination:
+            assert isinstance(destination.writes, InfrahubWriteSurface)
             peers = destination.writes.new_peer_resolver()
             return await destination.writes.apply_planned_operation(operation=operation, peers=peers)
 
@@ -85,7 +87,13 @@ UNMATCHED = pytest.mark.parametrize(
 
 
 def found(talk: Talk, kind: str) -> list[Any]:
-    document = talk.post(f"query {{ {kind} {{ edges {{ node {{ id }} }} }} }}", call="all of a kind").document
+    """The objects of a kind at the start of this test."""
+    place = (
+        {"device__name__value": talk.name("device")}
+        if kind == "ProbePort"
+        else {"site__name__value": talk.name("site")}
+    )
+    document = talk.find(kind, place, "id").document
     return [edge["node"]["id"] for edge in document["data"][kind]["edges"]]
 
 
