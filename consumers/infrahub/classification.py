@@ -63,6 +63,8 @@ _ROLE = "give the token's account a role that may do this, then resume the run"
 _BRANCH = "check address and branch; a merged branch takes no writes, one behind main may need a rebase"
 _WAIT = "wait until the destination is less busy, then resume the run"
 _SERVER_LOG = "read the server's log for this moment, look at the object at the destination, then resume the run"
+_DATABASE = "check that the destination's database is up, look at the object there, then resume the run"
+_SCHEMA = "the live schema does not take this document; look at the object there, then make a fresh plan"
 _PLAN = "look at the object at the destination, correct source or mapping, then make a fresh plan"
 _ENDPOINT = "check that the address is an Infrahub server and no proxy or login page, then resume the run"
 _SIZE = "check that the address is an Infrahub server; if it is, find the object there whose values are that large"
@@ -76,6 +78,8 @@ _WHILE_PLANNING: Mapping[str, str] = {
     _BRANCH: "check address and branch, then plan again",
     _WAIT: "wait until the destination is less busy, then plan again",
     _SERVER_LOG: "read the server's log for this moment, then plan again",
+    _DATABASE: "check that the destination's database is up, then plan again",
+    _SCHEMA: "the live schema does not take this document; check the version of the server, then plan again",
     _PLAN: "correct what the server names, in the mapping or at the destination, then plan again",
     _ENDPOINT: "check that the address is an Infrahub server and no proxy or login page, then plan again",
 }
@@ -154,6 +158,8 @@ TABLE: tuple[Row, ...] = (
     _by_finding(
         "result beside errors", Finding.RESULT_BESIDE_ERRORS, Verdict.UNKNOWN, errors.ContradictoryAnswerError, _LOOK
     ),
+    _by_finding("database away", Finding.DATABASE_AWAY, Verdict.UNKNOWN, errors.DestinationFaultError, _DATABASE),
+    _by_finding("not started", Finding.NOT_STARTED, Verdict.UNKNOWN, errors.DestinationRejectedError, _SCHEMA),
     _by_finding("inner fault", Finding.INNER_FAULT, Verdict.UNKNOWN, errors.DestinationFaultError, _SERVER_LOG),
     _by_finding("uniqueness", Finding.UNIQUENESS, Verdict.UNKNOWN, errors.UniquenessConflictError, _PLAN),
     _by_code("credential", {"AUTHENTICATION_REQUIRED", "TOKEN_EXPIRED"}, errors.CredentialRejectedError, _TOKEN),

@@ -35,6 +35,8 @@ class Finding(StrEnum):
     OWN_ID_IN_USE = "our id for this create is in use"
     RESULT_BESIDE_ERRORS = "a result beside the errors"
     UNIQUENESS = "a uniqueness constraint is named"
+    DATABASE_AWAY = "the server's database cannot be reached"
+    NOT_STARTED = "the request was refused before it ran (no path)"
     INNER_FAULT = "a fault inside the server"
 
 
@@ -117,8 +119,11 @@ def _finding(answer: Answer, expected: Expectation | None) -> Finding:
         found = _finding_of_one(answer.errors[0], expected) if len(answer.errors) == 1 else None
         if found is not None:
             return found
+    if any(error.http_status == 503 for error in answer.errors):
+        return Finding.DATABASE_AWAY
     if any((error.http_status or 0) >= 500 for error in answer.errors):
-        return Finding.INNER_FAULT
+        # The server labels unknown fields and bad variables like its own faults; what tells them apart is the path.
+        return Finding.INNER_FAULT if any(error.path for error in answer.errors) else Finding.NOT_STARTED
     if any("uniqueness constraint" in error.message for error in answer.errors):
         return Finding.UNIQUENESS
     return Finding.NONE

@@ -159,6 +159,8 @@ def _bodies_with_errors() -> Iterator[bytes]:
         yield _text({"errors": [proof]})
         for path in _PATHS:
             yield _text({"data": data, "errors": [{**proof, "path": path}]})
+    for code, path in itertools.product(CODES, _PATHS):
+        yield _text({"data": None, "errors": [_error(code, 500, {}, "Field 'x' is not defined by type 'Y'.", path)]})
     for marks in _NO_MARKS:
         yield _text({"data": {FIELD: None}, "errors": [{"message": "no", "path": [FIELD], "extensions": marks}]})
 
