@@ -64,9 +64,8 @@ async def test_ff11_kinds_named_child_first_are_written_parent_first(lab: WholeP
         {"a": {"parent": to("b")}, "b": {"parent": to("a")}},
         {"a": {"parent": to("b")}, "b": {"friend": to("a")}},
         {"a": {"parent": to("b")}, "b": {"parent": to("c")}, "c": {"friend": to("a")}},
-        {"a": {"parent": to("a")}},
     ],
-    ids=["one field", "two fields", "three objects", "itself"],
+    ids=["one field", "two fields", "three objects"],
 )
 async def test_ff11_an_optional_circle_is_cut_and_told_and_closed_by_the_next_plan(
     lab: WholePath, links: dict[str, dict[str, Any]]
@@ -80,6 +79,17 @@ async def test_ff11_an_optional_circle_is_cut_and_told_and_closed_by_the_next_pl
     (closing,) = await lab.converge(rows, [GROUPS])
     assert (closing.action, closing.operation_id[:3]) == ("update", "op_")
     assert closing.identity == told[0].identity
+
+
+@pytest.mark.rules("P87", "H25", "G6")
+async def test_ff11_an_object_that_is_to_be_its_own_peer_is_told_to_stay_without_one(lab: WholePath) -> None:
+    rows = groups(a={"parent": to("a")})
+    assert (await lab.apply(await lab.plan(rows, [GROUPS]))).exit_code is ExitCode.DONE
+    for _ in range(2):
+        again = await lab.plan(rows, [GROUPS])
+        assert [operation.action for operation in operations(again)] == ["update"]
+        assert any("LabGroup.parent: 1 objects are to be their own peer" in warning for warning in again.warnings)
+        assert (await lab.apply(again)).exit_code is ExitCode.DONE
 
 
 @pytest.mark.rules("P87", "G11")
