@@ -36,9 +36,9 @@ def differences(ours: Objects, theirs: Objects) -> list[str]:
         here, there = ours[kind, key], theirs[kind, key]
         for name in here:
             if here[name] != there[name]:
-                differing.setdefault((kind, name), []).append(f"{here[name]!r} and {there[name]!r}")
+                differing.setdefault((kind, name), []).append(f"ours {here[name]!r}, theirs {there[name]!r}")
     lines += [
-        f"{kind}.{name}: differs in {len(found)}, such as ours {found[0]} theirs".replace(" and ", ", ", 1)
+        f"{kind}.{name}: differs in {len(found)}, such as {found[0]}"
         for (kind, name), found in sorted(differing.items())
     ]
     return lines
