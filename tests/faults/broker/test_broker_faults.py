@@ -28,7 +28,7 @@ from tests.support.postgres import PostgresServer, migrate_fully
 from tests.support.store import BINDING
 from tests.support.waiting import until_true
 
-pytestmark = [pytest.mark.faults, pytest.mark.broker, pytest.mark.integration]
+pytestmark = [pytest.mark.faults, pytest.mark.broker, pytest.mark.integration, pytest.mark.timeout(300)]
 
 COMMITS = int(os.environ.get("APPLY_LEDGER_TEST_COMMITS", "200"))
 """How many travel through a fault; more for a longer look."""
