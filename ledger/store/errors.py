@@ -164,6 +164,15 @@ class OrderConflictError(StoreError):
     exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
 
 
+# Tokens of the HTTP API
+
+
+class TokenNameTakenError(StoreError):
+    """Another token that works has this name."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
+
+
 # Plans
 
 

@@ -94,6 +94,11 @@ OWN_STATES: Mapping[str, Meaning] = {
         errors.RelayFencedError, "the claim that holds the relay", "nothing: the process that holds it now goes on"
     ),
     "LG027": Meaning(errors.RelayCursorError, "a place further on in this very log", _ALARM),
+    "LG030": Meaning(
+        errors.TokenNameTakenError,
+        "a name that no other token that works has",
+        "choose another name, or revoke the token that has it: `apply-ledger token list`",
+    ),
 }
 
 _EXCHANGED = Meaning(

@@ -287,4 +287,18 @@ WORKERS = [
     Call("nobody goes", "select ledger.worker_gone_v1(null)", "LG021"),
 ]
 
-CALLS = [*WORKERS, *RELAY, *FENCE, *KINDS, *EVENTS, *BODIES, *ARRAYS, *FORGERIES, *PLANS]
+_TOKEN = "select ledger.create_api_token_v1({}, sha256('x'), null)"
+TOKENS = [
+    Call(
+        "a token for ever and a day",
+        "select ledger.create_api_token_v1('1111111111111111', 'n', 'reader', sha256('x'), 'Infinity')",
+        "LG021",
+    ),
+    Call("a token of a role that there is not", _TOKEN.format("'1111111111111111', 'n', 'owner'"), "23514"),
+    Call("a token of no name", _TOKEN.format("'1111111111111111', null, 'reader'"), "23502"),
+    Call("a token of another shape", _TOKEN.format("'1', 'n', 'reader'"), "23514"),
+    Call("a second token of one name", _TOKEN.format("'1111111111111111', 'a token', 'reader'"), "LG030"),
+    Call("a second token of one id", _TOKEN.format("'0000000000000000', 'n', 'reader'"), "23505"),
+]
+
+CALLS = [*TOKENS, *WORKERS, *RELAY, *FENCE, *KINDS, *EVENTS, *BODIES, *ARRAYS, *FORGERIES, *PLANS]

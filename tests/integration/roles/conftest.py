@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ledger.store.ledger import Ledger
 from ledger.store.migrate import migrate
+from ledger.store.served import ServedLedger
 from tests.support.postgres import ROLES, PostgresServer, migrate_fully
 from tests.support.store import (
     BINDING,
@@ -28,7 +28,10 @@ RUN = "committed-run"
 
 
 async def _filled(admin_dsn: str, writer_dsn: str) -> None:
-    async with await Ledger.open(writer_dsn, allow_unsafe_fsync=True) as ledger, open_writer(writer_dsn) as writer:
+    async with (
+        await ServedLedger.open(writer_dsn, allow_unsafe_fsync=True) as ledger,
+        open_writer(writer_dsn) as writer,
+    ):
         other = BINDING.model_copy(update={"branch": "other"})
         lease = await claim(writer, await ledger.register_binding(BINDING), OWNER)
         await claim(writer, await ledger.register_binding(other), "writer-2")
@@ -47,6 +50,7 @@ async def _filled(admin_dsn: str, writer_dsn: str) -> None:
         relay = await ledger.claim_relay(lease.binding_id, "held", owner="relay-1", ttl=86400.0)
         first = [event async for event in ledger.events(lease.binding_id, until=1)]
         await ledger.advance_relay(relay, position=1, hash_=first[0].hash, ttl=86400.0)
+        await ledger.create_token("0" * 16, name="a token", role="reader", digest=bytes(32), seconds=None)
         await ledger.worker_beat("worker-1", host="host", serves=[BINDING], held=1, ttl=86400.0)
     async with connection_to(writer_dsn) as connection:
         await connection.execute(

@@ -7,6 +7,7 @@ from typing import Any
 EXPECTED: dict[str, str] = {
     **dict.fromkeys(
         (
+            "api_token",
             "artifact",
             "binding",
             "detail",
@@ -39,17 +40,20 @@ EXPECTED: dict[str, str] = {
             "claim_relay_v1",
             "claim_v1",
             "close_order_v1",
+            "create_api_token_v1",
             "open_plan_v1",
             "refuse_message_v1",
             "register_binding_v1",
             "release_relay_v1",
             "release_v1",
             "renew_v1",
+            "revoke_api_token_v1",
             "seal_plan_v1",
             "store_artifact_v1",
             "store_detail_v1",
             "submit_commit_v1",
             "submit_order_v1",
+            "use_api_token_v1",
             "worker_beat_v1",
             "worker_gone_v1",
         ),

@@ -1,0 +1,107 @@
+"""How much one caller may ask for, and how fast."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ledger.api.errors import TooManyRequestsError, TooManyStreamsError
+
+MAX_PAGE = 500
+MAX_NESTING = 32
+_KNOWN = 10_000
+"""Callers that are remembered; the one that was quiet longest is forgotten first, and begins with a full allowance."""
+
+
+class ApiLimits(BaseModel):
+    """The table ``[api]`` of the settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests_per_second: float = Field(default=50.0, gt=0, le=1e6, description="of one token, or in local mode of all")
+    burst: int = Field(default=200, ge=1, le=10**6, description="requests at once above that rate")
+    failed_logins_per_minute: float = Field(default=30.0, gt=0, le=1e6, description="of one address, then 429")
+    max_body_bytes: int = Field(default=512 * 1024, ge=1024, le=16 * 1024 * 1024)
+    body_seconds: float = Field(default=30.0, gt=0, le=3600, description="within which a body has to come")
+    max_streams: int = Field(default=100, ge=1, le=10_000, description="event streams that are open at once")
+    max_streams_each: int = Field(default=60, ge=1, le=10_000, description="of one token")
+    stream_poll_seconds: float = Field(default=0.25, gt=0, le=60)
+    stream_send_seconds: float = Field(default=30.0, gt=0, le=3600, description="after which a slow reader is let go")
+    cors_origins: tuple[str, ...] = Field(default=(), description="pages of other sites that may read; none by default")
+    host_names: tuple[str, ...] = Field(default=(), description="names under which this server answers; any by default")
+
+
+class RateLimiter:
+    """A bucket of requests for each caller, filled again at a steady rate."""
+
+    def __init__(self, per_second: float, burst: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str, *, count: float = 1.0) -> None:
+        """Take ``count`` out of a caller's bucket; 0 only asks whether there is one left.
+
+        Raises:
+            TooManyRequestsError: it is empty; its header says when to come again.
+        """
+        now = self._clock()
+        left, then = self._buckets.pop(caller, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._per_second)
+        refused = left < max(count, 1.0)
+        self._buckets[caller] = (left if refused else left - count, now)
+        if len(self._buckets) > _KNOWN:
+            self._buckets.popitem(last=False)
+        if refused:
+            raise TooManyRequestsError(
+                checked="how fast requests come",
+                expected=f"{self._per_second:g} a second of one caller, {self._burst:g} at once",
+                found="more",
+                next_action="wait as long as the header Retry-After says",
+                seconds=max(1, round((1.0 - left) / self._per_second)),
+            )
+
+
+class StreamSlots:
+    """Counts the event streams that are open."""
+
+    def __init__(self, most: int, most_each: int) -> None:
+        self._most = most
+        self._most_each = most_each
+        self._open: dict[str, int] = {}
+
+    @property
+    def open(self) -> int:
+        """How many are open."""
+        return sum(self._open.values())
+
+    def require_free(self, caller: str) -> None:
+        """Refuse one more stream.
+
+        Raises:
+            TooManyStreamsError: as many are open as may be.
+        """
+        if self.open >= self._most or self._open.get(caller, 0) >= self._most_each:
+            raise TooManyStreamsError(
+                checked="the open event streams",
+                expected=f"at most {self._most} in all, {self._most_each} of one token",
+                found="as many",
+                next_action="close one, or raise max_streams in the settings",
+                seconds=10,
+            )
+
+    @contextmanager
+    def taken(self, caller: str) -> Iterator[None]:
+        """One stream is open."""
+        self._open[caller] = self._open.get(caller, 0) + 1
+        try:
+            yield
+        finally:
+            self._open[caller] -= 1
+            if not self._open[caller]:
+                del self._open[caller]

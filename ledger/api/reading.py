@@ -1,0 +1,285 @@
+"""What can be read of the ledger, page by page; the HTTP routes answer with it, and so can pages for people.
+
+Lists go on behind a key. A filter that no index has is applied to at most :data:`SCAN` rows for one page, so a page may
+be short, and its cursor goes on where the looking ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from ledger.api import models, views
+from ledger.api.cursors import new_cursor, read_cursor
+from ledger.api.errors import not_there
+from ledger.api.following import ProjectionFollower
+from ledger.audit.before_images import coverage_of
+from ledger.audit.bodies import parsed_object
+from ledger.events import StoredEvent
+from ledger.plan.asserted import observed_values
+from ledger.store.pages import CommittedRun, OperationRow, RunRow
+from ledger.store.projections import ProjectionStore
+from ledger.store.records import BindingRow
+from ledger.store.served import ServedLedger
+
+SCAN = 1000
+"""Rows that a filter looks at for one page."""
+
+_RUNS_URL = "list the runs: GET /api/v1/runs"
+_BINDINGS_URL = "list the bindings: GET /api/v1/bindings"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs to list; None leaves a thing open."""
+
+    binding_id: int | None = None
+    source: str | None = None
+    state: models.RunStateName | None = None
+
+    def takes(self, row: RunRow) -> bool:
+        """Whether a run is one of them."""
+        state = row.line.state if row.line else "open"
+        return self.source in (None, row.source) and self.state in (None, state)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every run of the binding is one."""
+        return self.source is None and self.state is None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFilter:
+    """Which operations of a run to list."""
+
+    outcome: models.OutcomeName | None = None
+    kind: str | None = None
+
+    def takes(self, row: OperationRow) -> bool:
+        """Whether an operation is one of them."""
+        if self.outcome not in (None, views.outcome_of(row)):
+            return False
+        return self.kind is None or (parsed_object(row.line) or {}).get("kind") == self.kind
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every operation is one."""
+        return self.outcome is None and self.kind is None
+
+
+class LedgerReader:
+    """Reads for any number of requests at once. Every method may raise ``StoreError``."""
+
+    def __init__(self, ledger: ServedLedger, projections: ProjectionStore, follower: ProjectionFollower) -> None:
+        """``ledger`` and ``projections`` need the reader's rights, ``follower`` brings the projections up to date."""
+        self.ledger = ledger
+        self._projections = projections
+        self._follower = follower
+
+    async def _fresh(self) -> None:
+        """Wait a moment for the projections, where they are behind; an answer says how far they are."""
+        if await self.ledger.projections_are_behind():
+            await self._follower.caught_up()
+
+    async def bindings(self) -> list[models.BindingView]:
+        """All destinations, oldest first."""
+        await self._fresh()
+        projected = await self.ledger.projected_positions()
+        return [await self._binding(row, projected) for row in await self.ledger.bindings()]
+
+    async def binding(self, binding_id: int) -> models.BindingView:
+        """One destination.
+
+        Raises:
+            NotThereError: there is none with this id.
+        """
+        await self._fresh()
+        return await self._binding(await self.binding_row(binding_id), await self.ledger.projected_positions())
+
+    async def binding_row(self, binding_id: int) -> BindingRow:
+        """A binding as the store has it; raises as :meth:`binding`."""
+        for row in await self.ledger.bindings():
+            if row.id == binding_id:
+                return row
+        raise not_there(f"the binding {binding_id}", _BINDINGS_URL)
+
+    async def _binding(self, row: BindingRow, projected: dict[int, int]) -> models.BindingView:
+        return views.binding_view(row, await self._projections.binding_status(row.id), projected.get(row.id, 0))
+
+    async def runs(self, wanted: RunFilter, *, cursor: str | None, limit: int) -> models.Page[models.RunView]:
+        """Runs of all bindings or of one, newest first.
+
+        Raises:
+            InvalidCursorError, NotThereError: the cursor; the binding.
+        """
+        await self._fresh()
+        scope = ["runs", wanted.binding_id, wanted.source, wanted.state]
+        scan = limit + 1 if wanted.takes_all else max(SCAN, limit + 1)
+        if wanted.binding_id is not None:
+            await self.binding_row(wanted.binding_id)
+            behind = None if cursor is None else read_cursor(cursor, scope, (int,))[0]
+            rows = await self.ledger.runs_page_of_binding(wanted.binding_id, behind=behind, limit=scan)
+        else:
+            place = None if cursor is None else read_cursor(cursor, scope, (datetime, int, int))
+            rows = await self.ledger.runs_page(behind=place, limit=scan)
+        shown = [row for row in rows if wanted.takes(row)][:limit]
+        last = _last_seen(rows, shown, limit, scan)
+        of_one = wanted.binding_id is not None
+        return models.Page(
+            items=[views.run_view(row) for row in shown],
+            next=last and new_cursor(scope, (last.inbox_id,) if of_one else last.place),
+        )
+
+    async def run(self, binding_id: int, run_id: str) -> models.RunDetail:
+        """One run.
+
+        Raises:
+            NotThereError: it was never committed to this binding.
+        """
+        await self._fresh()
+        run = await self._committed(binding_id, run_id)
+        document = await self.ledger.run_document(binding_id, run_id)
+        return views.run_detail(
+            run,
+            await self.ledger.run_end(binding_id, run_id),
+            document.overlaps if document else (),
+            document.overlaps_total if document else 0,
+            plan_stored=await self.ledger.plan(run.commit["plan_checksum"]) is not None,
+        )
+
+    async def summary(self, binding_id: int, run_id: str) -> models.SummaryView:
+        """The six keys of a run's summary; raises as :meth:`run`."""
+        await self._fresh()
+        line = (await self._committed(binding_id, run_id)).row.line
+        applied, skipped = await self.ledger.succeeded_operations(binding_id, run_id)
+        return models.SummaryView(
+            applied_operations=applied,
+            skipped_delete_operations=skipped,
+            skipped_delete_count=len(skipped),
+            failed_operation=line and line.failed_operation,
+            failed_operation_wrote=line and line.failed_operation_wrote,
+            may_have_partially_written=line is not None and line.may_have_partially_written,
+        )
+
+    async def operations(
+        self, binding_id: int, run_id: str, wanted: OperationFilter, *, cursor: str | None, limit: int
+    ) -> models.Page[models.OperationView]:
+        """The operations of a run in stored order, none before a writer has verified its plan.
+
+        Raises:
+            InvalidCursorError, NotThereError: the cursor; the run.
+        """
+        await self._fresh()
+        run = await self._committed(binding_id, run_id)
+        scope = ["operations", binding_id, run_id, wanted.outcome, wanted.kind]
+        behind = -1 if cursor is None else read_cursor(cursor, scope, (int,))[0]
+        scan = limit + 1 if wanted.takes_all else max(SCAN, limit + 1)
+        if wanted.outcome in ("failed", "unknown"):
+            rows = await self._unsettled(run, wanted.outcome, behind)
+        else:
+            rows = await self.ledger.operations_page(
+                binding_id, run_id, run.commit["plan_checksum"], behind=behind, limit=scan
+            )
+        shown = [row for row in rows if wanted.takes(row)][:limit]
+        last = _last_seen(rows, shown, limit, scan)
+        return models.Page(
+            items=[views.operation_view(row) for row in shown], next=last and new_cursor(scope, (last.ordinal,))
+        )
+
+    async def operation(self, binding_id: int, run_id: str, ordinal: int) -> models.OperationDetail:
+        """One operation by its place in the plan.
+
+        Raises:
+            NotThereError: the run, or no stored plan of it has this operation.
+        """
+        await self._fresh()
+        run = await self._committed(binding_id, run_id)
+        checksum = run.commit["plan_checksum"]
+        rows = await self.ledger.operations_at(binding_id, run_id, checksum, [ordinal])
+        if not rows:
+            raise not_there(
+                f"the operation {ordinal} of run {run_id}",
+                "list its operations; there are none before a writer has verified the plan",
+            )
+        coverage = await coverage_of(self.ledger, checksum, parsed_object(rows[0].line) or {})
+        return views.operation_detail(rows[0], observed_values(coverage))
+
+    async def events(
+        self, binding_id: int, *, cursor: str | None, after: int, limit: int, of: Sequence[str] = ()
+    ) -> tuple[list[StoredEvent], str | None]:
+        """Events by position, and the cursor behind them; ``of``: a run id, or a run id and an operation id.
+
+        Raises:
+            InvalidCursorError, NotThereError: the cursor; the binding.
+        """
+        await self.binding_row(binding_id)
+        scope = ["events", binding_id, *of]
+        behind = after if cursor is None else max(after, read_cursor(cursor, scope, (int,))[0])
+        run_id, operation_id = [*of, None, None][:2]
+        found = await self.ledger.events_page(
+            binding_id, after=behind, until=None, limit=limit + 1, run_id=run_id, operation_id=operation_id
+        )
+        shown = found[:limit]
+        return shown, new_cursor(scope, (shown[-1].position,)) if len(found) > limit else None
+
+    async def event(self, binding_id: int, position: int) -> StoredEvent:
+        """One event.
+
+        Raises:
+            NotThereError: the binding, or its log has not come to this position.
+        """
+        await self.binding_row(binding_id)
+        found = await self.ledger.events_page(binding_id, after=position - 1, until=position, limit=1)
+        if not found:
+            raise not_there(f"the event {position} of binding {binding_id}", "read the binding for its head")
+        return found[0]
+
+    async def orders(self, binding_id: int, *, cursor: str | None, limit: int) -> models.Page[models.OrderView]:
+        """The inbox of a binding, newest first; raises as :meth:`events`."""
+        await self.binding_row(binding_id)
+        scope = ["orders", binding_id]
+        behind = None if cursor is None else read_cursor(cursor, scope, (int,))[0]
+        rows = await self.ledger.orders_page(binding_id, behind=behind, limit=limit + 1)
+        last = _last_seen(rows, rows[:limit], limit, limit + 1)
+        return models.Page(
+            items=[views.order_view(row) for row in rows[:limit]],
+            next=last and new_cursor(scope, (last.order.inbox_id,)),
+        )
+
+    async def refused_messages(self, *, cursor: str | None, limit: int) -> models.Page[models.RefusedMessageView]:
+        """Messages that could not become an order, newest first; raises InvalidCursorError."""
+        scope = ["refused-messages"]
+        place: Any = None if cursor is None else read_cursor(cursor, scope, (datetime, str, int, int))
+        rows = await self.ledger.refused_messages_page(behind=place, limit=limit + 1)
+        last = _last_seen(rows, rows[:limit], limit, limit + 1)
+        return models.Page(
+            items=[views.refused_message_view(row) for row in rows[:limit]], next=last and new_cursor(scope, last.place)
+        )
+
+    async def workers(self) -> list[models.WorkerView]:
+        """Processes that said lately that they serve bindings."""
+        return [views.worker_view(row) for row in await self.ledger.live_workers()]
+
+    async def _committed(self, binding_id: int, run_id: str) -> CommittedRun:
+        run = await self.ledger.committed_run(binding_id, run_id)
+        if run is None:
+            raise not_there(f"the run {run_id} of binding {binding_id}", _RUNS_URL)
+        return run
+
+    async def _unsettled(self, run: CommittedRun, outcome: str, behind: int) -> list[OperationRow]:
+        """They are few and named, so the plan is not searched for them."""
+        row = run.row
+        named = row.line.unsettled if row.line else ()
+        ordinals = [item.ordinal for item in named if item.outcome == outcome and item.ordinal > behind]
+        return await self.ledger.operations_at(row.binding_id, row.run_id, run.commit["plan_checksum"], ordinals)
+
+
+def _last_seen(rows: Sequence[T], shown: Sequence[T], limit: int, scan: int) -> T | None:
+    """The row behind which a list goes on, or None at its end: the last one shown where more may follow on this page,
+    else the last one that was looked at."""
+    if len(shown) == limit and shown and shown[-1] is not rows[-1]:
+        return shown[-1]
+    return rows[-1] if len(rows) >= scan else None

@@ -1,0 +1,197 @@
+"""Opens what an API needs, and serves it over HTTP until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from ledger.api.application import create_app
+from ledger.api.following import ProjectionFollower
+from ledger.api.limits import ApiLimits, StreamSlots
+from ledger.api.metrics import ApiMetrics
+from ledger.api.orders import Orders
+from ledger.api.reading import LedgerReader
+from ledger.api.service import ApiService
+from ledger.api.streaming import HeadWatch
+from ledger.errors import ConfigurationError
+from ledger.store.projections import ProjectionStore
+from ledger.store.served import ServedLedger
+
+CONNECTIONS = 8
+ASK_AGAIN_FOR = 3.0
+"""Seconds. Somebody waits: a database that is away is told soon, with when to come again."""
+
+_END_WITHIN = 5
+
+
+class UnguardedAddressError(ConfigurationError):
+    """Local mode asks nobody who they are, so it is refused on any address but loopback."""
+
+
+class ApiAddressError(ConfigurationError):
+    """The address or port cannot be listened on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """DSNs of three roles: to read with, to look tokens up and note their use with, to follow projections with."""
+
+    reader: str
+    writer: str
+    projector: str
+    allow_unsafe_fsync: bool = False
+
+
+@asynccontextmanager
+async def open_api(
+    dsns: Connections, *, limits: ApiLimits, orders: Orders | None, local: bool
+) -> AsyncIterator[tuple[FastAPI, ApiService]]:
+    """The application, with what it needs open.
+
+    Args:
+        dsns: how to reach the ledger.
+        limits: of the settings.
+        orders: what takes orders; None to only read.
+        local: nobody is asked for a token. For loopback alone; :func:`listen` sees to it.
+
+    Raises:
+        StoreError: the ledger cannot be reached.
+    """
+    unsafe = dsns.allow_unsafe_fsync
+    async with (
+        await ServedLedger.open(
+            dsns.reader,
+            application_name="apply-ledger serve",
+            connections=CONNECTIONS,
+            ask_again_for=ASK_AGAIN_FOR,
+            allow_unsafe_fsync=unsafe,
+        ) as ledger,
+        await ServedLedger.open(
+            dsns.writer,
+            application_name="apply-ledger serve tokens",
+            connections=2,
+            ask_again_for=ASK_AGAIN_FOR,
+            allow_unsafe_fsync=unsafe,
+        ) as tokens,
+        await ProjectionStore.open(dsns.reader, allow_unsafe_fsync=unsafe) as projections,
+        ProjectionFollower(lambda: ProjectionStore.open(dsns.projector, allow_unsafe_fsync=unsafe)) as follower,
+    ):
+        watch = HeadWatch(ledger, limits.stream_poll_seconds)
+        service = ApiService(
+            reader=LedgerReader(ledger, projections, follower),
+            follower=follower,
+            watch=watch,
+            orders=orders,
+            limits=limits,
+            slots=StreamSlots(limits.max_streams, limits.max_streams_each),
+            metrics=ApiMetrics(),
+        )
+        try:
+            yield create_app(service, None if local else tokens), service
+        finally:
+            await watch.close()
+
+
+def listen(host: str, port: int, *, local: bool) -> socket.socket:
+    """A socket that listens; port 0 takes a free one.
+
+    Raises:
+        UnguardedAddressError: local mode on an address that others can reach.
+        ApiAddressError: it cannot be listened on.
+    """
+    if local and not _is_loopback(host):
+        raise UnguardedAddressError(
+            checked="--local and --host",
+            expected="a loopback address: 127.0.0.1, ::1 or localhost",
+            found=host,
+            next_action="leave --local out and make tokens (`apply-ledger token create`), or listen on loopback",
+        )
+    listener: socket.socket | None = None
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1024)
+    except OSError as exc:
+        if listener is not None:
+            listener.close()
+        raise ApiAddressError(
+            checked="--host and --port",
+            expected="an address that can be listened on",
+            found=f"{host} port {port}: {exc.strerror or exc}",
+            next_action="choose another port, or 0 for a free one",
+        ) from exc
+    return listener
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is loopback by itself; any other name may lead elsewhere tomorrow."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def address_of(listener: socket.socket, *, tls: bool = False) -> str:
+    """The URL under which a listener answers."""
+    shown, bound = listener.getsockname()[:2]
+    return f"http{'s' if tls else ''}://{f'[{shown}]' if ':' in shown else shown}:{bound}"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Files for TLS."""
+
+    certificate: Path
+    key: Path
+
+
+async def serve_until(
+    stop: asyncio.Event,
+    app: FastAPI,
+    service: ApiService,
+    listener: socket.socket,
+    *,
+    certificate: Certificate | None = None,
+) -> None:
+    """Serve until ``stop`` is set; streams end first, behind a whole event, so that their readers come back at once."""
+    server = _Server(
+        uvicorn.Config(
+            app,
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_END_WITHIN,
+            ssl_certfile=certificate and certificate.certificate,
+            ssl_keyfile=certificate and str(certificate.key),
+        )
+    )
+    serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
+    waiting = asyncio.create_task(stop.wait(), name="stop")
+    await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    await service.watch.close()
+    server.should_exit = True
+    await serving
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to who started it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
