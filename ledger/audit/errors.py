@@ -60,3 +60,15 @@ class ExportExistsError(ApplyLedgerError):
 
 class ExportUnreadableError(ApplyLedgerError):
     """A folder is no export, or is one that was not written to its end."""
+
+
+class OperationNotProvableError(ApplyLedgerError):
+    """There is no such operation, or nothing was ever recorded about it."""
+
+
+class NoCheckpointForProofError(ApplyLedgerError):
+    """No signed head covers what is to be proven."""
+
+
+class ProofUnreadableError(ApplyLedgerError):
+    """A file is no proof."""

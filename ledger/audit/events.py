@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from ledger.audit.bodies import is_canonical, parsed_object
 from ledger.audit.heads import Heads
+from ledger.audit.projections import FoldedProjection
 from ledger.audit.report import Level, LevelReport
 from ledger.audit.source import AuditSource
 from ledger.chain import GENESIS, BreakKind, ChainBreak, ChainVerifier
@@ -56,6 +57,7 @@ class EventPass:
         heads: what signed heads say of the events that go by.
         after: events up to this position are trusted and not read; 0 reads all of them.
         trusted: the hash of the event there.
+        folded: projections that are folded anew from the events that go by.
         runs: by run id, in the order in which they appear.
     """
 
@@ -64,6 +66,7 @@ class EventPass:
     heads: Heads
     after: int = 0
     trusted: bytes = GENESIS
+    folded: Sequence[FoldedProjection] = ()
     verifier: ChainVerifier = field(init=False)
     runs: dict[str, RunTrace] = field(default_factory=dict)
 
@@ -76,6 +79,8 @@ class EventPass:
             for found in self.verifier.feed(event):
                 self._note(found)
             self.heads.feed(event)
+            for projection in self.folded:
+                projection.feed(event)
             if self.after and event.run_id is not None and event.run_id not in self.runs:
                 await self._earlier(ledger, event.run_id)
             self._catalogue(event)

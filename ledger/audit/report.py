@@ -25,6 +25,7 @@ class Level(StrEnum):
     OUTCOMES = "outcomes"
     GUARDS = "guards"
     CHECKPOINTS = "checkpoints"
+    PROJECTIONS = "projections"
     FILES = "files"
     TABLES = "tables"
 
@@ -43,6 +44,7 @@ SAYS: Mapping[Level, str] = {
     Level.OUTCOMES: "outcomes are those of the plan's operations, in the plan's order, none passed over, none twice",
     Level.GUARDS: "the triggers that refuse changes are in force, in every session, on every table that they guard",
     Level.CHECKPOINTS: "the head agrees with one that was published outside this database",
+    Level.PROJECTIONS: "what the read side holds is what the events fold to, document by document",
     Level.FILES: "every file is listed in the manifest, with its size and its digest",
     Level.TABLES: "the tables that are made for queries say what the events and the plans say",
 }

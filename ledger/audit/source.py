@@ -65,3 +65,11 @@ class AuditSource(Protocol):
     async def unguarded_tables(self) -> list[str] | None:
         """Tables whose triggers do not refuse changes; None where there is no database."""
         ...
+
+    async def live_cursor(self, projection: str, version: int, binding_id: int) -> tuple[int, bytes] | None:
+        """The last event that a projection has taken, and its hash."""
+        ...
+
+    def live_documents(self, projection: str, version: int, binding_id: int) -> AsyncIterator[tuple[str, str, str]]:
+        """Subject, item and text of each document of a projection."""
+        ...

@@ -11,6 +11,7 @@ from ledger.audit.errors import UnknownBindingToVerifyError
 from ledger.audit.events import EventPass, Progress
 from ledger.audit.heads import TrustedCheckpoint, recorded_heads
 from ledger.audit.plans import RunAudit
+from ledger.audit.projections import live_projections, report_projections
 from ledger.audit.report import EXPORT_LEVELS, Level, LevelReport, VerifyReport
 from ledger.audit.source import AuditSource
 from ledger.binding import DestinationBinding
@@ -48,6 +49,9 @@ async def verify_binding(
         StoreError: the database cannot be read.
     """
     row = await ledger.binding(binding)
+    folded = [] if row is None or resume_from is not None else await live_projections(ledger, row)
+    # Read anew behind the projections: they have taken no event that this head does not cover.
+    row = await ledger.binding(binding)
     if row is None:
         raise UnknownBindingToVerifyError(
             checked=f"the binding {binding}",
@@ -61,9 +65,10 @@ async def verify_binding(
         reports[Level.CHECKPOINTS].unchecked.append(_NO_CHECKPOINT)
     heads = await recorded_heads(ledger, row, kept, resume_from, reports[Level.CHECKPOINTS])
     after, trusted = (0, GENESIS) if resume_from is None else (resume_from.position, resume_from.head_hash)
-    events = EventPass(row, reports, heads, after, trusted)
+    events = EventPass(row, reports, heads, after, trusted, folded)
     await events.run(ledger, progress)
     heads.finish()
+    report_projections(folded, reports[Level.PROJECTIONS], resumed=resume_from is not None)
     for trace in events.runs.values():
         plans, outcomes = reports[Level.PLANS], reports[Level.OUTCOMES]
         await RunAudit(ledger, row.id, row.head_position, trace, plans, outcomes, heads.seals).run()

@@ -10,8 +10,8 @@ import typer
 from rich.text import Text
 
 from ledger.binding import DestinationBinding
-from ledger.cli.checkpoint_commands import key_folder
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings, normalised_url
+from ledger.cli.offline_verification import read_file, show_proof, trusted_of, verify_files
 from ledger.cli.output import (
     OutputForm,
     data_console,
@@ -24,7 +24,7 @@ from ledger.cli.plan_commands import OutputOption
 from ledger.cli.progress import progress
 from ledger.cli.session import ledger_dsns, open_ledger, require_ledger, run_async, settings_of
 from ledger.cli.topic_verification import audit_topic, show_topic_audit
-from ledger.errors import ApplyLedgerError, UsageError
+from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ def verify(
         list[str] | None,
         typer.Option("--key", help="A public key, or a file with one, to check notes; default: the folder of keys."),
     ] = None,
+    export: Annotated[Path | None, typer.Option("--export", help="The files of an export, without the ledger.")] = None,
+    proof: Annotated[Path | None, typer.Option("--proof", help="A file of `prove`, without the ledger.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """Check the chain of events, the stored plans and the outcomes; say what held and what could not be checked."""
@@ -78,10 +80,17 @@ def verify(
     if from_kafka:
         wanted = None if url is None else DestinationBinding(url=normalised_url(url), branch=branch or "main")
         return show_topic_audit(run_async(audit_topic(settings)), wanted, branch, output)
+    if proof is not None:
+        return show_proof(proof, trusted_of(settings, key), output)
     kept = _kept_checkpoints(settings, checkpoint or [], key or [])
+    if export is not None:
+        return _show([verify_files(export, trusted_of(settings, key), kept)], output)
     start = _kept_checkpoints(settings, [resume_from], key or [])[0] if resume_from is not None else None
     require_ledger(settings)
-    reports = run_async(_verify(settings, url, branch, kept, start))
+    return _show(run_async(_verify(settings, url, branch, kept, start)), output)
+
+
+def _show(reports: Sequence[VerifyReport], output: OutputForm) -> int:
     if output is OutputForm.TABLE:
         for report in reports:
             _print_report(report)
@@ -108,26 +117,10 @@ def _kept_checkpoints(settings: Settings, files: Sequence[Path], keys: Sequence[
     if not files:
         return []
     from ledger.audit.heads import trusted_checkpoint
-    from ledger.audit.keys import trusted_keys
-
-    trusted = trusted_keys(keys, key_folder(settings))
-    return [trusted_checkpoint(_file(path), str(path), trusted) for path in files]
-
-
-def _file(path: Path) -> bytes:
-    """A note; a little more than it may have is read, so that one that is too long is told so."""
     from ledger.audit.signed_note import MAX_NOTE_BYTES
 
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_NOTE_BYTES + 1)
-    except OSError as exc:
-        raise UsageError(
-            checked=f"the file {path}",
-            expected="a readable file",
-            found=exc.strerror or type(exc).__name__,
-            next_action="name a note that `apply-ledger checkpoint publish` wrote",
-        ) from exc
+    trusted = trusted_of(settings, keys)
+    return [trusted_checkpoint(read_file(path, MAX_NOTE_BYTES), str(path), trusted) for path in files]
 
 
 async def _verify(

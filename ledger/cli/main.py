@@ -16,10 +16,12 @@ import typer
 from typer.exceptions import TyperException
 
 from ledger.cli import (
+    api_commands,
     audit_commands,
     checkpoint_commands,
     commit_commands,
     doctor_command,
+    export_commands,
     history_commands,
     kafka_commands,
     plan_commands,
@@ -80,8 +82,10 @@ for module in (
     audit_commands,
     history_commands,
     checkpoint_commands,
+    export_commands,
     doctor_command,
     service_commands,
+    api_commands,
     kafka_commands,
     sandbox_command,
 ):

@@ -7,6 +7,7 @@ from typing import Self
 
 from ledger.store.checkpoints import CheckpointQueries
 from ledger.store.connect import Limits
+from ledger.store.live_projections import LiveProjectionQueries
 from ledger.store.object_history import ObjectHistoryQueries
 from ledger.store.orders import OrderQueries
 from ledger.store.plans import PlanQueries
@@ -41,7 +42,15 @@ __all__ = [
 ]
 
 
-class Ledger(OrderQueries, PlanQueries, ObjectHistoryQueries, CheckpointQueries, RelayQueries, WorkerQueries):
+class Ledger(
+    OrderQueries,
+    PlanQueries,
+    ObjectHistoryQueries,
+    CheckpointQueries,
+    LiveProjectionQueries,
+    RelayQueries,
+    WorkerQueries,
+):
     """A few connections to the ledger's database. Use it as an asynchronous context manager, or close it.
 
     Every method may raise ``LedgerUnavailableError`` or ``LedgerBusyError`` after asking again for a bounded time; a

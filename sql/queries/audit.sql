@@ -16,3 +16,10 @@ select recorded_at from ledger.event where binding_id = $1 and position = $2;
 -- One page of events after position $2, up to $3, with what a state is folded from. All kinds, so that a page is full.
 select position, kind, run_id, ordinal, recorded_at, body from ledger.event
 where binding_id = $1 and position > $2 and position <= $3 order by position limit $4;
+
+-- name: live_documents_page
+-- One page of the live documents of a projection: from the first one on, or behind the key ($4, $5).
+select subject, item, document from ledger.projection_document
+where projection = $1 and version = $2 and slot = 'live' and binding_id = $3
+  and ($4::text is null or (subject, item) > ($4, $5::text))
+order by subject, item limit $6;

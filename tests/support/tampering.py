@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
 from typing import Any
+
+import asyncpg
 
 TABLES = ("event", "binding", "inbox", "plan", "plan_operation", "plan_coverage", "artifact", "detail")
 
@@ -64,3 +68,190 @@ begin
     end loop;
 end $$
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One thing that was done to a ledger.
+
+    Attributes:
+        what: in words, for whoever has to look at a failure.
+        covered: whether every trace inside the database was covered, so that only a checkpoint can tell.
+    """
+
+    what: str
+    covered: bool
+
+
+async def tamper(admin: Any, random: Random, *, signed: int) -> Edit:
+    """Do one random thing to the ledger, with all rights, and cover the tracks as far as that kind of edit allows.
+
+    Args:
+        admin: a superuser's connection.
+        random: what is done follows from its seed.
+        signed: the position of the checkpoint that is kept elsewhere; what is cut off or rewritten lies before it.
+    """
+    async with unguarded(admin):
+        while True:
+            kind = random.choice(_KINDS)
+            try:
+                async with admin.transaction():
+                    what = await kind(admin, random, signed)
+            except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError):
+                continue  # the tables' own rules refuse it: that is no edit that could be found
+            if what is not None:
+                return Edit(what, kind in (_cut_with_head, _rechained))
+
+
+async def _changed(admin: Any, random: Random, signed: int) -> str | None:
+    """One column of one event."""
+    position = random.randint(1, signed)
+    column, value = random.choice(_COLUMN_CHANGES)
+    number = random.randint(1, 10**6)
+    expression = value.format(number=number, byte=random.randrange(32))
+    done = await admin.execute(
+        f"update ledger.event set {column} = {expression}"
+        f" where position = $1 and {column} is distinct from {expression}",
+        position,
+    )
+    return f"{column} of event {position}: {expression}" if done == "UPDATE 1" else None
+
+
+_COLUMN_CHANGES = (
+    ("event_id", "gen_random_uuid()"),
+    ("kind", "case kind when 'run.failed' then 'run.stopped' else 'run.failed' end"),
+    ("schema_version", "schema_version + 1"),
+    ("run_id", "coalesce(run_id, '') || 'x'"),
+    ("operation_id", "'op_' || lpad(to_hex({number}), 16, '0')"),
+    ("ordinal", "coalesce(ordinal, 0) + 1 + {number} % 7"),
+    ("attempt", "coalesce(attempt, 0) + 1"),
+    ("writer_epoch", "coalesce(writer_epoch, 0) + 1"),
+    ("recorded_at", "recorded_at + {number} * interval '1 microsecond'"),
+    ("body", "replace(body, 'a', 'b')"),
+    ("body", "body || ' '"),
+    ("body", "overlay(body placing '9' from position('1' in body) for 1)"),
+    ("prev_hash", "set_byte(prev_hash, {byte}, (get_byte(prev_hash, {byte}) + 1) % 256)"),
+    ("hash", "set_byte(hash, {byte}, (get_byte(hash, {byte}) + 1) % 256)"),
+)
+
+
+async def _deleted(admin: Any, random: Random, signed: int) -> str | None:
+    position = random.randint(1, signed)
+    await admin.execute("delete from ledger.event where position = $1", position)
+    return f"event {position} deleted"
+
+
+async def _swapped(admin: Any, random: Random, signed: int) -> str | None:
+    one, other = random.sample(range(1, signed + 1), 2)
+    for old, new in ((one, 10**6), (other, one), (10**6, other)):
+        await admin.execute("update ledger.event set position = $2 where position = $1", old, new)
+    return f"events {one} and {other} swapped"
+
+
+async def _inserted(admin: Any, random: Random, signed: int) -> str | None:
+    """An event that was never appended, chained to the one before it as it should be."""
+    position = random.randint(2, signed)
+    await admin.execute("update ledger.event set position = position + 1000000 where position >= $1", position)
+    await admin.execute("update ledger.event set position = position - 999999 where position > 1000000")
+    await admin.execute(
+        "insert into ledger.event select binding_id, $1, gen_random_uuid(), 'run.failed', 1, 'run-made-up', null, null,"
+        " null, writer_epoch, recorded_at, body, hash, sha256(hash) from ledger.event where position = $1 - 1",
+        position,
+    )
+    return f"an event put in at {position}"
+
+
+async def _cut_without_head(admin: Any, random: Random, signed: int) -> str | None:
+    position = random.randint(1, signed)
+    await admin.execute("delete from ledger.event where position > $1", position)
+    return f"everything behind {position} cut off, the head left"
+
+
+async def _cut_with_head(admin: Any, random: Random, signed: int) -> str | None:
+    position = random.randint(1, signed - 1)
+    await cut_off(admin, position)
+    await _forget_read_side(admin)
+    return f"everything behind {position} cut off, the head with it"
+
+
+async def _rechained(admin: Any, random: Random, signed: int) -> str | None:
+    """A value, a person or an event that somebody would like to have been otherwise, and every hash computed anew."""
+    how = random.choice(
+        (
+            "update ledger.event set body = replace(body, 'node-', 'edon-') where kind = 'operation.applied'",
+            "update ledger.event set recorded_at = recorded_at - interval '1 day'",
+            "delete from ledger.event where kind in ('operation.failed', 'run.failed')",
+            "update ledger.event set writer_epoch = writer_epoch + 1 where writer_epoch is not null",
+        )
+    )
+    await admin.execute("delete from ledger.event where kind in ('plan.sealed', 'checkpoint.published')")
+    await admin.execute(how)
+    await rechain(admin)
+    await admin.execute(
+        "update ledger.inbox i set position = e.position from ledger.event e"
+        " where e.binding_id = i.binding_id and e.run_id = i.run_id and e.kind = 'plan.committed'"
+    )
+    await _forget_read_side(admin)
+    return f"re-chained after: {how}"
+
+
+async def _plan_edited(admin: Any, random: Random, signed: int) -> str | None:
+    statement = random.choice(
+        (
+            "update ledger.plan_operation set line = replace(line, 'BuiltinTag', 'BuiltinTug') where ordinal = $1",
+            "delete from ledger.plan_operation where ordinal = $1",
+            "update ledger.plan_operation set object_key = sha256('x') where ordinal = $1",
+            "update ledger.plan_operation set operation_id = operation_id || '0' where ordinal = $1",
+            "update ledger.plan_coverage set line = replace(line, 'node-', 'edon-') where ordinal >= $1",
+            "delete from ledger.plan_coverage where ordinal = $1",
+            "update ledger.plan set body = replace(body, 'v1', 'v2') where $1 >= 0",
+            "update ledger.artifact set manifest = manifest || ' '::bytea where $1 >= 0",
+            "update ledger.artifact set source = 'other' where $1 >= 0",
+            "update ledger.inbox set body = replace(body, 'ada', 'eve') where $1 >= 0",
+            "update ledger.inbox set source = source || 'x' where $1 >= 0",
+        )
+    )
+    ordinal = random.randint(0, 2)
+    done = await admin.execute(statement, ordinal)
+    return None if done.endswith(" 0") else f"{statement} ({ordinal})"
+
+
+async def _read_side_edited(admin: Any, random: Random, signed: int) -> str | None:
+    number = random.randint(0, 30)
+    place = (
+        "(projection, subject, item) in (select projection, subject, item from ledger.projection_document"
+        f" order by projection, subject, item offset {number} limit 1)"
+    )
+    statement = random.choice(
+        (
+            f"delete from ledger.projection_document where {place}",
+            f"update ledger.projection_document set document = replace(document, '1', '2') where {place}"
+            " and document <> replace(document, '1', '2')",
+            f"update ledger.projection_document set subject = subject || 'x' where {place}",
+            f"update ledger.projection_cursor set position = position - {1 + number % 3}",
+        )
+    )
+    done = await admin.execute(statement)
+    return None if done.endswith(" 0") else statement
+
+
+async def _forget_read_side(admin: Any) -> None:
+    """It would tell; whoever thinks of it has it computed anew."""
+    await admin.execute("delete from ledger.projection_document")
+    await admin.execute("delete from ledger.projection_cursor")
+
+
+_KINDS = (
+    _changed,
+    _changed,
+    _changed,
+    _deleted,
+    _swapped,
+    _inserted,
+    _cut_without_head,
+    _cut_with_head,
+    _rechained,
+    _plan_edited,
+    _plan_edited,
+    _read_side_edited,
+)

@@ -132,6 +132,7 @@ DOUBTED = told_plan(
     {"red": {"description": "warm"}, "blue": {"description": "b"}},
 )
 DELETED = told_plan("run-delete", "netbox", [delete(TAG, {"name": "green"})])
+TOLD_PLANS = (CREATED, UPDATED, DOUBTED, DELETED)
 
 
 async def tell(recording: Recorder) -> None:

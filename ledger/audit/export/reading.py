@@ -174,6 +174,26 @@ class ExportedLedger:
         path = self.root / layout.DETAILS / _safe(sha256)
         return path.read_bytes() if path.is_file() else None
 
+    async def live_cursor(
+        self,
+        projection: str,  # noqa: ARG002 - an export has no projections: they are made of events at any time
+        version: int,  # noqa: ARG002
+        binding_id: int,  # noqa: ARG002
+    ) -> tuple[int, bytes] | None:
+        """There is none."""
+        return None
+
+    async def live_documents(
+        self,
+        projection: str,  # noqa: ARG002 - as above
+        version: int,  # noqa: ARG002
+        binding_id: int,  # noqa: ARG002
+    ) -> AsyncIterator[tuple[str, str, str]]:
+        """There are none."""
+        nothing: tuple[tuple[str, str, str], ...] = ()
+        for document in nothing:
+            yield document
+
     async def unguarded_tables(self) -> list[str] | None:
         """There is no database whose triggers could be looked at."""
         return None

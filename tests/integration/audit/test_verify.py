@@ -93,6 +93,7 @@ async def test_g08_an_untouched_ledger_holds_and_says_what_was_not_checked(recor
         Level.OUTCOMES: Status.HELD,
         Level.GUARDS: Status.HELD,
         Level.CHECKPOINTS: Status.NOT_CHECKED,
+        Level.PROJECTIONS: Status.NOT_CHECKED,
     }
     assert report.level(Level.PLANS).checked == 2
     assert report.level(Level.OUTCOMES).checked == 7

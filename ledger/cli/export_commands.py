@@ -1,0 +1,120 @@
+"""``export`` and ``prove``: files that somebody else can check without this database."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ledger.cli.chosen_bindings import BranchOption, UrlOption, one_binding
+from ledger.cli.output import OutputForm, next_command, people, write_document, write_records, write_rows
+from ledger.cli.plan_commands import OutputOption
+from ledger.cli.progress import progress
+from ledger.cli.run_lookup import run_id_of
+from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from ledger.audit.export.layout import ExportManifest
+    from ledger.cli.settings import Settings
+
+EXPORT_COLUMNS = ("folder", "binding", "events", "plans", "head_position", "checkpoint")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("export", short_help="Write the record of a binding to files.")(export)
+    app.command("prove", short_help="Everything that shows one operation's outcome, in one file.")(prove)
+
+
+def export(
+    context: typer.Context,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is not there yet, or is empty.")],
+    url: UrlOption = None,
+    branch: BranchOption = None,
+    row_group: Annotated[
+        int, typer.Option("--row-group", min=1, max=1_000_000, help="Events in a row group of the Parquet file.")
+    ] = 50_000,
+    lines: Annotated[bool, typer.Option("--ndjson/--no-ndjson", help="Write the events as NDJSON as well.")] = True,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Write the whole record of one binding to files: events, runs, plans and their accounts, and the last checkpoint.
+
+    `verify --export DIR` proves them without database or service; DuckDB and others read them as they are.
+    """
+    settings = settings_of(context)
+    require_ledger(settings)
+    manifest = run_async(_export(settings, folder, url, branch, row_group, lines=lines))
+    row = {
+        "folder": str(folder),
+        "binding": f"{manifest.url} [{manifest.branch}]",
+        "events": manifest.events,
+        "plans": len(manifest.plans),
+        "head_position": manifest.head_position,
+        "head_hash": manifest.head_hash,
+        "checkpoint": any(file.path == "checkpoint.note" for file in manifest.files),
+        "files": len(manifest.files),
+    }
+    write_rows([row], form=output, stream="exports", columns=EXPORT_COLUMNS)
+    if not row["checkpoint"]:
+        people.print("without a checkpoint nobody can tell it from one that was made up; publish one before exporting")
+    next_command(f"apply-ledger verify --export {folder}")
+    return ExitCode.DONE
+
+
+async def _export(
+    settings: Settings, folder: Path, url: str | None, branch: str | None, group: int, *, lines: bool
+) -> ExportManifest:
+    from ledger.audit.export.writing import export_binding
+
+    async with open_ledger(settings) as ledger:
+        row = await one_binding(ledger, url, branch)
+        with progress("events") as report:
+            return await export_binding(
+                ledger,
+                row,
+                folder,
+                program=f"apply-ledger {version('apply-ledger')}",
+                group=group,
+                lines=lines,
+                progress=lambda done, total: report("exporting", done, total),
+            )
+
+
+def prove(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="<sync-name>/<run-id>, or a run id.")],
+    operation: Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.")],
+    to: Annotated[Path, typer.Option("--to", help="The file that is written.")] = Path("proof.json"),
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Write everything that shows one operation's outcome into one file, without the rest of its plan.
+
+    The file holds the operation's line, its outcomes, the commit and the writer behind them, and the paths from each
+    of them to a signed checkpoint. `verify --proof FILE --key KEY` checks it anywhere.
+    """
+    from ledger.plan.files import write_durably
+
+    settings = settings_of(context)
+    require_ledger(settings)
+    proof = run_async(_prove(settings, run_id_of(run), operation))
+    write_durably(to, json.dumps(proof, indent=1, ensure_ascii=False).encode() + b"\n")
+    summary = {"file": str(to), **proof["about"]}
+    if output is OutputForm.JSON:
+        write_document(summary)
+    elif output is OutputForm.NDJSON:
+        write_records([summary], stream="proofs")
+    else:
+        write_rows([summary], form=output, stream="proofs", columns=("file", "run_id", "operation_id", "events"))
+    next_command(f"apply-ledger verify --proof {to}")
+    return ExitCode.DONE
+
+
+async def _prove(settings: Settings, run_id: str, operation_id: str) -> dict[str, Any]:
+    from ledger.audit.proof import prove_operation
+
+    async with open_ledger(settings) as ledger:
+        return await prove_operation(ledger, await one_binding(ledger, None, None, run_id), run_id, operation_id)

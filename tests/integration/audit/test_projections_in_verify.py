@@ -1,0 +1,72 @@
+"""The read side against the log, in the pass that reads the log anyway (G9)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledger.audit import Level, LevelReport, Status, projections, verify_binding
+from ledger.store.ledger import Ledger
+from ledger.store.projections import ProjectionStore
+from tests.support.recorded_runs import BINDING
+from tests.support.store import connection_to
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def folded_dsns(told_dsns: dict[str, str]) -> dict[str, str]:
+    async with await ProjectionStore.open(told_dsns["projector"], allow_unsafe_fsync=True) as store:
+        await store.catch_up()
+    return told_dsns
+
+
+async def _level(dsns: dict[str, str]) -> LevelReport:
+    async with await Ledger.open(dsns["reader"], allow_unsafe_fsync=True) as ledger:
+        return (await verify_binding(ledger, BINDING)).level(Level.PROJECTIONS)
+
+
+@pytest.mark.rules("G9")
+async def test_g09_what_the_read_side_holds_is_what_the_events_fold_to(
+    folded_dsns: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # with hardly anything held open, so that documents are closed while runs go on
+    monkeypatch.setattr(projections, "_OPEN_ITEMS", 1)
+    level = await _level(folded_dsns)
+    async with connection_to(folded_dsns["admin"]) as admin:
+        documents = await admin.fetchval("select count(*) from ledger.projection_document")
+    assert (level.status, level.checked, level.unchecked) == (Status.HELD, documents, [])
+
+
+@pytest.mark.rules("G9")
+async def test_g09_without_a_read_side_nothing_is_claimed(told_dsns: dict[str, str]) -> None:
+    level = await _level(told_dsns)
+    assert level.status is Status.NOT_CHECKED
+    assert level.unchecked
+
+
+_EDITS = {
+    "a document": "update ledger.projection_document set document = replace(document, 'ada', 'eve') where item = ''",
+    "an outcome": "update ledger.projection_document set document = replace(document, 'unknown', 'applied')",
+    "a document that is gone": "delete from ledger.projection_document where item <> '' and subject = 'run-update'",
+    "a document too many": (
+        "insert into ledger.projection_document select projection, version, slot, binding_id, 'run-x', item, document"
+        " from ledger.projection_document where subject = 'run-create' and item = ''"
+    ),
+    "two that changed places": (
+        "update ledger.projection_document d set document = o.document from ledger.projection_document o"
+        " where d.projection = o.projection and d.item = o.item and d.item = '' and d.subject = 'run-create'"
+        " and o.subject = 'run-update'"
+    ),
+    "the cursor's hash": "update ledger.projection_cursor set hash = sha256('x')",
+    "the cursor": "update ledger.projection_cursor set position = position - 1",
+}
+
+
+@pytest.mark.rules("G9")
+@pytest.mark.parametrize("statement", _EDITS.values(), ids=_EDITS)
+async def test_g09_an_edit_of_the_read_side_is_found(folded_dsns: dict[str, str], statement: str) -> None:
+    async with connection_to(folded_dsns["admin"]) as admin:
+        await admin.execute(statement)
+    level = await _level(folded_dsns)
+    assert level.status is Status.FAILED
+    assert {finding.name for finding in level.findings} == {"ProjectionMismatch"}

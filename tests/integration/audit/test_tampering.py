@@ -1,0 +1,19 @@
+"""Sixty random edits with all rights; ``make tamper`` does a thousand and more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.postgres import PostgresServer
+from tests.support.tampering_campaign import run_campaign
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.rules("G8", "G9")
+@pytest.mark.timeout(600)
+def test_g08_every_random_edit_is_found(postgres18_server: PostgresServer) -> None:
+    result = run_campaign(postgres18_server, count=60, seed=20261130)
+    assert result.missed == []
+    # both kinds were tried: what tells by itself, and what only a checkpoint tells
+    assert min(result.found["without a checkpoint as well"], result.found["with a checkpoint only"]) > 2
