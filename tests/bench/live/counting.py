@@ -115,8 +115,9 @@ async def _carry(
         await down()
     finally:
         upward.cancel()
+        for side in (client_out, server_out):  # both before anything is waited for: the wait may be cancelled
+            side.close()
         await asyncio.gather(upward, return_exceptions=True)
         for side in (client_out, server_out):
-            side.close()
             with suppress(ConnectionError):
                 await side.wait_closed()
