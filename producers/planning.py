@@ -20,7 +20,9 @@ from ledger.errors import ApplyLedgerError, Finding
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.coverage import CoverageLine, Providers, counts, coverage_bytes
 from ledger.plan.files import write_durably
+from ledger.plan.layout import COVERAGE_FILE, OPERATIONS_FILE
 from ledger.plan.model import PlanManifest
+from ledger.plan.plan_table import write_plan_table
 from ledger.plan.writer import write_plan_artifact
 from producers.config import LoadedConfiguration
 from producers.cycle_search import seldom_searched
@@ -185,6 +187,9 @@ class _Run:
             source_snapshot=source_snapshot,
             delete_operations_computed=computed.delete_operations_computed,
         )
+        # For queries alone (C40): the plan is whole without it, and it is made from the plan's own files.
+        files = (self._run_dir / OPERATIONS_FILE, self._run_dir / COVERAGE_FILE)
+        await self._reporter.in_thread(write_plan_table, self._run_dir, *files)
         write_fault_table(self._run_dir, computed.findings)
         self._write_run_record("planned", tally)
         self._log_skips(computed)

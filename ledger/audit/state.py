@@ -233,6 +233,36 @@ def _change(older: ObjectState, newer: ObjectState, *, back: bool) -> StateChang
 
 async def _collect(ledger: Ledger, row: BindingRow, until: int, spill: ObjectSpill, progress: Progress | None) -> None:
     """Put every outcome beside its line. A page of outcomes of a run is a range of its plan, read at once."""
+    async for outcome, object_key, line in _lines(ledger, row, until, progress):
+        spill.put(object_key, outcome.position, _packed(outcome, line))
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeWithLine:
+    """An outcome of an operation; ``node_id`` is empty unless it was applied."""
+
+    position: int
+    kind: str
+    run_id: str | None
+    node_id: str
+
+
+async def outcomes_with_lines(
+    ledger: Ledger, row: BindingRow, *, until: int
+) -> AsyncIterator[tuple[OutcomeWithLine, bytes]]:
+    """Every applied, unknown and skipped operation up to a position, in order, with the plan's line.
+
+    Raises:
+        PlanOfRunMissingError: a run has outcomes and no stored plan.
+        StoreError: the database cannot be read.
+    """
+    async for outcome, _, line in _lines(ledger, row, until, None):
+        yield OutcomeWithLine(outcome.position, outcome.kind, outcome.run_id, _node_id(outcome)), line
+
+
+async def _lines(
+    ledger: Ledger, row: BindingRow, until: int, progress: Progress | None
+) -> AsyncIterator[tuple[OutcomeRow, bytes, bytes]]:
     checksums: dict[str, str] = {}
     async for page in ledger.outcome_pages(row.id, until=until):
         for outcomes in _by_run(page):
@@ -244,7 +274,7 @@ async def _collect(ledger: Ledger, row: BindingRow, until: int, spill: ObjectSpi
             for outcome, ordinal in zip(outcomes, ordinals, strict=True):
                 if ordinal in lines:
                     object_key, line = lines[ordinal]
-                    spill.put(object_key, outcome.position, _packed(outcome, line))
+                    yield outcome, object_key, line
         if progress:
             progress(page[-1].position, until)
 
@@ -276,12 +306,15 @@ async def _checksum(ledger: Ledger, row: BindingRow, run_id: str) -> str:
 
 
 def _packed(outcome: OutcomeRow, line: bytes) -> bytes:
-    node_id = ""
-    if outcome.kind == "operation.applied":
-        body = parsed(outcome.body.encode())
-        node_id = str(body.get("node_id") or "") if isinstance(body, dict) else ""
-    head = "\x00".join((outcome.run_id or "", _moment(outcome.recorded_at), node_id.replace("\x00", "")))
+    head = "\x00".join((outcome.run_id or "", _moment(outcome.recorded_at), _node_id(outcome).replace("\x00", "")))
     return b"\x00".join((_FOLDED[outcome.kind], head.encode(), line))
+
+
+def _node_id(outcome: OutcomeRow) -> str:
+    if outcome.kind != "operation.applied":
+        return ""
+    body = parsed(outcome.body.encode())
+    return str(body.get("node_id") or "") if isinstance(body, dict) else ""
 
 
 def _unpacked(record: bytes) -> tuple[bytes, str, str, str | None, bytes]:

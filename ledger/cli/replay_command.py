@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings, one_binding
+from ledger.cli.drill_command import drill
 from ledger.cli.history_commands import identities_of
 from ledger.cli.output import (
     OutputForm,
@@ -85,6 +86,17 @@ def replay(
         tuple[str, str] | None,
         typer.Option("--diff", metavar="A B", help="What is asserted differently at place B than at place A."),
     ] = None,
+    onto: Annotated[
+        str | None,
+        typer.Option(
+            "--onto",
+            metavar="ADDRESS",
+            help="Rebuild everything that was applied in an empty place at this address, in --branch, and compare.",
+        ),
+    ] = None,
+    record_branch: Annotated[
+        str | None, typer.Option("--record-branch", help="With --onto: the branch whose record is rebuilt.")
+    ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="How many at most; a table shows 50 unless told.")
     ] = None,
@@ -92,11 +104,17 @@ def replay(
 ) -> int:
     """List events exactly as they were recorded, in order; or, with --state, the state that they assert.
 
+    With --onto it is a drill: every applied operation is asserted, in order, in an empty Infrahub branch or a sandbox,
+    and what stands there afterwards is compared with the asserted state. Nothing of it is recorded.
+
     A PLACE is a position, or a date or time in ISO 8601 (in UTC where it names no zone).
     """
     from ledger.audit.window import place_of
 
     settings = settings_of(context)
+    if onto is not None:
+        require_ledger(settings)
+        return drill(settings, onto, branch or "main", url, record_branch, output)
     _require_one_question(state=state, at=at, diff=diff, kind=kind, identity=identity)
     wanted = _Wanted(
         url=url,

@@ -151,11 +151,12 @@ async def _swapped(admin: Any, random: Random, signed: int) -> str | None:
 async def _inserted(admin: Any, random: Random, signed: int) -> str | None:
     """An event that was never appended, chained to the one before it as it should be."""
     position = random.randint(2, signed)
-    await admin.execute("update ledger.event set position = position + 1000000 where position >= $1", position)
+    await admin.execute("update ledger.event set position = position + 1000000 where position >= $1::bigint", position)
     await admin.execute("update ledger.event set position = position - 999999 where position > 1000000")
     await admin.execute(
-        "insert into ledger.event select binding_id, $1, gen_random_uuid(), 'run.failed', 1, 'run-made-up', null, null,"
-        " null, writer_epoch, recorded_at, body, hash, sha256(hash) from ledger.event where position = $1 - 1",
+        "insert into ledger.event select binding_id, $1::bigint, gen_random_uuid(), 'run.failed', 1, 'run-made-up',"
+        " null, null, null, writer_epoch, recorded_at, body, hash, sha256(hash) from ledger.event"
+        " where position = $1::bigint - 1",
         position,
     )
     return f"an event put in at {position}"
@@ -204,11 +205,11 @@ async def _plan_edited(admin: Any, random: Random, signed: int) -> str | None:
             "update ledger.plan_operation set operation_id = operation_id || '0' where ordinal = $1",
             "update ledger.plan_coverage set line = replace(line, 'node-', 'edon-') where ordinal >= $1",
             "delete from ledger.plan_coverage where ordinal = $1",
-            "update ledger.plan set body = replace(body, 'v1', 'v2') where $1 >= 0",
-            "update ledger.artifact set manifest = manifest || ' '::bytea where $1 >= 0",
-            "update ledger.artifact set source = 'other' where $1 >= 0",
-            "update ledger.inbox set body = replace(body, 'ada', 'eve') where $1 >= 0",
-            "update ledger.inbox set source = source || 'x' where $1 >= 0",
+            "update ledger.plan set body = replace(body, 'v1', 'v2') where $1::bigint >= 0",
+            "update ledger.artifact set manifest = manifest || ' '::bytea where $1::bigint >= 0",
+            "update ledger.artifact set source = 'other' where $1::bigint >= 0",
+            "update ledger.inbox set body = replace(body, 'ada', 'eve') where $1::bigint >= 0",
+            "update ledger.inbox set source = source || 'x' where $1::bigint >= 0",
         )
     )
     ordinal = random.randint(0, 2)

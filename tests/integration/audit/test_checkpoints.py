@@ -164,15 +164,13 @@ async def test_g08_a_seal_that_is_not_of_the_plan_and_a_forged_note_are_found(
 
     row = (await ledger.bindings())[0]
     seal = PlanSealed(plan_checksum=CREATED.checksum, operations_count=3, lines_root="0" * 64)
-    said = Checkpoint(row.url, row.branch, 2, b"r" * 32, b"h" * 32, datetime(2026, 11, 30, tzinfo=UTC))
+    note = Checkpoint(row.url, row.branch, 2, b"r" * 32, b"h" * 32, datetime(2026, 11, 30, tzinfo=UTC))
     body = CheckpointPublished(
-        position=3, head_hash="00" * 32, tree_root="00" * 32, frontier=[], signed_at="", keys=[], note=said.note([KEY])
+        position=3, head_hash="00" * 32, tree_root="00" * 32, frontier=[], signed_at="", keys=[], note=note.note([KEY])
     )
-    names = {"url": row.url, "branch": row.branch}
-    await ledger.append_control(
-        row.id,
-        [new_event("plan.sealed", seal, n="x", **names), new_event("checkpoint.published", body, n="x", **names)],
-    )
+    told = {"plan.sealed": seal, "checkpoint.published": body}
+    events = [new_event(kind, said, url=row.url, branch=row.branch, n="x") for kind, said in told.items()]
+    await ledger.append_control(row.id, events)
     found = {finding.name for finding in (await _verify(told_dsns)).findings}
     assert found == {"StoredPlanMismatch", "CheckpointNoteMismatch", "CheckpointMismatch", "CheckpointTreeMismatch"}
 

@@ -214,7 +214,7 @@ _EDITS: dict[str, tuple[Callable[[Path], None], Level]] = {
     ),
     "the note": (_edit_text("checkpoint.note", "\n— tests ", "\n— texts "), Level.CHECKPOINTS),
     "a plan that is gone": (lambda root: shutil.rmtree(root / "plans" / UPDATED.checksum), Level.PLANS),
-    "a file too many": (lambda root: (root / "notes.txt").write_text("trust me") and None, Level.FILES),
+    "a file too many": (lambda root: (root / "notes.txt").touch(), Level.FILES),
 }
 
 

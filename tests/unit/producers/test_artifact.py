@@ -48,6 +48,21 @@ def _coverage(run: PlannedRun) -> dict[str, CoverageLine]:
     return {line.identity["name"]: line for line in lines}
 
 
+@pytest.mark.rules("C40", "C41", "C42", "C44", "C45")
+async def test_a_run_holds_a_table_of_its_changes_for_queries(tmp_path: Path) -> None:
+    run = await plan(small(tmp_path, ROWS, [TAGS, SITES]), _destination(), tmp_path)
+    rows = pq.read_table(run.run_dir / "plan.parquet").to_pylist()
+    operations = [json.loads(line) for line in (run.run_dir / "plan" / "operations.jsonl").read_bytes().splitlines()]
+    assert [(row["action"], row["resource"]) for row in rows] == [(op["action"], op["kind"]) for op in operations]
+    (site,) = [row for row in rows if row["resource"] == "LocationSite" and row["action"] == "update"]
+    assert site["source_id"] == "s"
+    difference = next(line.differences for line in _coverage(run).values() if line.kind == "LocationSite")
+    assert json.loads(site["old_value"]) == {name: value.observed for name, value in difference.items()}
+    new = json.loads(site["new_value"])
+    assert {name: new[name] for name in difference} == {name: value.desired for name, value in difference.items()}
+    assert {row["old_value"] for row in rows if row["action"] != "update"} == {""}
+
+
 @pytest.mark.rules("A1", "A2", "C1", "C4", "C6", "C7", "C8", "C10", "C20", "H3")
 async def test_a_run_holds_plan_snapshots_and_sidecars(tmp_path: Path) -> None:
     run = await plan(small(tmp_path, ROWS, [TAGS, SITES]), _destination(), tmp_path, ledger_position=12)
@@ -58,6 +73,7 @@ async def test_a_run_holds_plan_snapshots_and_sidecars(tmp_path: Path) -> None:
         "B/BuiltinTag.parquet",
         "B/LocationSite.parquet",
         "cursors.json",
+        "plan.parquet",
         "plan/coverage.jsonl",
         "plan/manifest.json",
         "plan/operations.jsonl",

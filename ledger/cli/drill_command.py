@@ -1,0 +1,135 @@
+"""``replay --onto``: rebuild what a ledger says was applied in an empty place, and compare."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from ledger.binding import DestinationBinding
+from ledger.cli.chosen_bindings import one_binding
+from ledger.cli.output import OutputForm, data_console, people, write_document, write_records
+from ledger.cli.progress import progress
+from ledger.cli.session import infrahub_settings, open_ledger, run_async
+from ledger.cli.settings import DestinationSettings
+from ledger.exit_codes import ExitCode
+from ledger.printable import visible
+
+if TYPE_CHECKING:
+    from consumers.drill import AppliedOperation, Drill
+    from consumers.infrahub.settings import InfrahubSettings
+    from ledger.cli.settings import Settings
+    from ledger.store.ledger import BindingRow, Ledger
+
+_RUN = "drill"
+
+
+def drill(
+    settings: Settings, onto: str, branch: str, url: str | None, record_branch: str | None, output: OutputForm
+) -> int:
+    """Rebuild, compare, say what came of it."""
+    document = run_async(_drill(settings, onto, branch, url, record_branch))
+    if output is OutputForm.JSON:
+        write_document(document)
+    elif output is OutputForm.NDJSON:
+        write_records([document], stream="drill")
+    else:
+        _print(document)
+    whole = not document["different"] and not document["not_rebuilt_total"]
+    return ExitCode.DONE if whole else ExitCode.ERROR
+
+
+async def _drill(
+    settings: Settings, onto: str, branch: str, url: str | None, record_branch: str | None
+) -> dict[str, Any]:
+    from consumers.drill import Drill, DrillGuard, require_empty
+    from consumers.drill_comparison import DrillComparison
+    from consumers.infrahub.connection import InfrahubOpener, declared, open_reader
+    from ledger.audit.spill import ObjectSpill
+    from ledger.audit.state import asserted_states
+
+    async with open_ledger(settings) as ledger:
+        row = await one_binding(ledger, url, record_branch)
+        target = _target(settings, onto, branch)
+        _require_no_record(await ledger.bindings(), target)
+        kinds = {state.kind async for state in asserted_states(ledger, row, until=row.head_position)}
+        async with (
+            open_reader(target) as reader,
+            InfrahubOpener(declared(target))(target.binding, run_id=_RUN, guard=DrillGuard()) as opened,
+        ):
+            known = {kind for kind in kinds if kind is not None and opened.schema.node(kind) is not None}
+            await require_empty(reader, known)
+            rebuilt = Drill(opened.writes)  # type: ignore[arg-type] # this opener's surface is a planned-write one
+            await _assert_all(ledger, row, rebuilt)
+            with ObjectSpill() as spill:
+                comparison = DrillComparison(rebuilt, opened.schema, spill)
+                async for state in asserted_states(ledger, row, until=row.head_position):
+                    comparison.expect(state)
+                result = await comparison.compare(reader)
+    return {
+        "record": str(row.binding),
+        "position": row.head_position,
+        "onto": str(target.binding),
+        "asserted": rebuilt.asserted,
+        "not_rebuilt_total": rebuilt.failures,
+        "equal": result.equal,
+        "different": result.different,
+        "passed_over": result.passed_over,
+        "not_rebuilt": [entry.document() for entry in rebuilt.not_rebuilt],
+        "differences": result.differences,
+    }
+
+
+def _target(settings: Settings, onto: str, branch: str) -> InfrahubSettings:
+    """A declared destination, else one that is reached with the token of the environment."""
+    wanted = DestinationBinding(url=onto, branch=branch)
+    known = next((found for found in settings.destination if found.names(wanted)), None)
+    return infrahub_settings(settings, known or DestinationSettings(url=onto, branch=branch))
+
+
+def _require_no_record(rows: list[BindingRow], target: InfrahubSettings) -> None:
+    from consumers.drill import DrillOntoRecordedDestinationError
+
+    if any(row.binding.same_as(target.binding) and row.head_position for row in rows):
+        raise DrillOntoRecordedDestinationError(
+            checked=f"the place of the drill, {target.binding}",
+            expected="a place whose record is not in this ledger",
+            found="a destination that this ledger writes to",
+            next_action="name an empty branch or a fresh sandbox: apply-ledger sandbox",
+        )
+
+
+async def _assert_all(ledger: Ledger, row: BindingRow, rebuilt: Drill) -> None:
+    with progress("operations") as report:
+        async for applied in _applied(ledger, row):
+            await rebuilt.take(applied)
+            report("asserting", rebuilt.asserted + rebuilt.failures, None)
+
+
+async def _applied(ledger: Ledger, row: BindingRow) -> AsyncIterator[AppliedOperation]:
+    """Every operation that was applied, in the order of the log."""
+    from consumers.drill import AppliedOperation
+    from ledger.audit.state import outcomes_with_lines
+    from ledger.plan.model import DECODED, PlannedOperation
+
+    async for outcome, line in outcomes_with_lines(ledger, row, until=row.head_position):
+        if outcome.kind == "operation.applied":
+            yield AppliedOperation(
+                position=outcome.position,
+                run_id=outcome.run_id or "",
+                node_id=outcome.node_id,
+                operation=PlannedOperation.model_validate_json(line, context=DECODED),
+            )
+
+
+def _print(document: dict[str, Any]) -> None:
+    console = data_console()
+    counts = ", ".join(f"{document[name]:,} {name.replace('_', ' ')}" for name in ("equal", "different", "passed_over"))
+    console.print(Text(f"{document['record']} up to {document['position']:,} onto {document['onto']}"))
+    console.print(Text(f"  {document['asserted']:,} operations asserted; objects: {counts}"))
+    for entry in document["not_rebuilt"]:
+        where = f"{entry['kind']} {entry['identity']} (position {entry['position']:,})"
+        people.print(visible(f"not rebuilt: {where}: {entry['why']}"))
+    for entry in document["differences"]:
+        people.print(visible(f"differs: {entry['kind']} {entry['identity']}: {entry['fields']}"))

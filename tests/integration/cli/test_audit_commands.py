@@ -1,0 +1,116 @@
+"""The audit commands as an auditor meets them: real runs on a sandbox, real processes, real exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.support.command_line import CommandLine
+
+pytestmark = pytest.mark.integration
+
+
+def _documents(cli: CommandLine, *arguments: str, code: int = 0) -> Any:
+    done = cli.run(*arguments, "--output", "json")
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def _two_runs(cli: CommandLine) -> tuple[dict[str, Any], dict[str, Any]]:
+    cli.source({"name": "red", "description": "warm"}, {"name": "blue", "description": "cold"})
+    first = cli.plan()
+    cli.summary(cli.apply(first, "--reason", "first import"), 0)
+    cli.source({"name": "red", "description": "hot"}, {"name": "blue", "description": "cold"})
+    second = cli.plan()
+    cli.summary(cli.apply(second, "--reason", "summer"), 0)
+    return first, second
+
+
+@pytest.mark.rules("G8", "C40", "C47")
+@pytest.mark.timeout(300)
+def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
+    first, second = _two_runs(cli)
+    here = ("--url", cli.sandbox.url, "--branch", cli.branch)
+
+    (blamed,) = _documents(cli, "blame", "BuiltinTag", "name=red", *here)
+    description = next(entry for entry in blamed["attributes"] if entry["name"] == "description")
+    assert (description["value"], description["before"], description["reason"]) == ("hot", "warm", "summer")
+    assert [entry["value"] for entry in description["earlier"]] == ["warm"]
+    history = cli.run("history", "BuiltinTag", "name=red", *here)
+    assert "warm → hot" in history.stdout
+    assert cli.run("history", "BuiltinTag", "name=green", *here).returncode == 1
+    assert cli.run("history", "BuiltinTag", "green", *here).returncode == 64
+
+    states = _documents(cli, "replay", "--state", "--at", str(description["earlier"][0]["position"]), *here)
+    assert {state["identity"]["name"]: state["fields"]["description"] for state in states}["red"] == "warm"
+    (change,) = _documents(cli, "replay", "--diff", str(description["position"] - 1), "2999-01-01", *here)
+    assert change["fields"] == {"description": {"before": "warm", "after": "hot"}}
+    assert cli.run("replay", "--at", "7").returncode == 64
+
+    note, key = _published(cli, here)
+    report = _documents(cli, "verify", *here, "--checkpoint", note, "--key", key)
+    assert [level["status"] for level in report[0]["levels"] if level["level"] == "checkpoints"] == ["held"]
+    assert cli.run("verify", *here, "--resume-from", note).returncode == 0
+    folder = cli.folder / "export"
+    assert cli.run("export", str(folder), *here).returncode == 0
+    operation = description["operation_id"]
+    proof = str(cli.folder / "proof.json")
+    assert cli.run("prove", second["run"], operation, "--to", proof).returncode == 0
+    _offline(cli, folder, proof, key)
+    plan_table = cli.folder / "runs" / first["run"] / "plan.parquet"
+    found = duckdb.sql(f"select action, source_id from read_parquet('{plan_table}') order by 2").fetchall()
+    assert found == [("create", "blue"), ("create", "red")]
+
+
+def _published(cli: CommandLine, here: tuple[str, ...]) -> tuple[str, str]:
+    assert cli.run("checkpoint", "publish", *here).returncode == 1  # there is no key yet
+    assert cli.run("checkpoint", "key", "new", "tests").returncode == 0
+    (published,) = _documents(cli, "checkpoint", "publish", *here)
+    assert published["new"]
+    assert _documents(cli, "checkpoint", "list", *here)[0]["position"] == published["position"]
+    return published["file"], cli.run("checkpoint", "key", "public").stdout.strip()
+
+
+def _offline(cli: CommandLine, folder: Path, proof: str, key: str) -> None:
+    """Without the ledger: its folder is one that is not there."""
+    away = {
+        "APPLY_LEDGER_DATA_DIR": str(cli.folder / "nowhere"),
+        "APPLY_LEDGER_CHECKPOINT_KEYS": str(cli.folder / "no"),
+    }
+    done = cli.run("verify", "--export", str(folder), "--key", key, **away)
+    assert done.returncode == 0, done.stderr
+    done = cli.run("verify", "--proof", proof, "--key", key, "--output", "json", **away)
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["operation"]["payload"]["description"] == "hot"
+    assert cli.run("verify", "--proof", proof, **away).returncode == 1  # no key, no proof
+    bent = Path(proof).read_text().replace('\\"hot\\"', '\\"not\\"')
+    Path(proof).write_text(bent)
+    assert cli.run("verify", "--proof", proof, "--key", key, **away).returncode == 9
+    runs = folder / "events.ndjson"
+    runs.write_text(runs.read_text().replace("summer", "winter"))
+    assert cli.run("verify", "--export", str(folder), "--key", key, **away).returncode == 9
+
+
+@pytest.mark.timeout(300)
+def test_a_drill_rebuilds_what_was_applied_and_compares(cli: CommandLine) -> None:
+    _two_runs(cli)
+    target = f"{cli.branch}-drill"
+    cli.sandbox.store.create_branch(target)
+    record = ("--url", cli.sandbox.url, "--record-branch", cli.branch)
+    drill = ("replay", "--onto", cli.sandbox.url, "--branch", target, *record)
+    done = _documents(cli, *drill)
+    assert (done["asserted"], done["equal"], done["different"], done["not_rebuilt_total"]) == (3, 2, 0, 0)
+    content = {
+        node["values"]["name"]: node["values"]["description"] for node in cli.sandbox.store.content(branch=target)
+    }
+    assert content == {"red": "hot", "blue": "cold"}
+    # not twice onto the same place, and never onto what the ledger writes to
+    assert cli.run(*drill).returncode == 3
+    refused = cli.run("replay", "--onto", cli.sandbox.url, "--branch", cli.branch, *record)
+    assert refused.returncode == 3
+    assert "DrillOntoRecordedDestinationError" in refused.stderr
