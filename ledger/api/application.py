@@ -36,13 +36,25 @@ _PROBLEMS = {
 }
 
 
-def create_app(service: ApiService, tokens: TokenQueries | None) -> FastAPI:
-    """The application over one ledger.
+def create_app(service: ApiService, tokens: TokenQueries | None) -> Gate:
+    """The application over one ledger, behind its gate. What goes wrong in it leaves through the gate as well.
 
     Args:
         service: what the routes work with.
         tokens: where tokens are looked up; None for local mode, in which nobody is asked for one.
     """
+    limits = service.limits
+    return Gate(
+        _routed(service),
+        tokens=tokens,
+        limits=limits,
+        rates=RateLimiter(limits.requests_per_second, limits.burst),
+        failures=RateLimiter(limits.failed_logins_per_minute / 60, max(10.0, limits.failed_logins_per_minute / 3)),
+        metrics=service.metrics,
+    )
+
+
+def _routed(service: ApiService) -> FastAPI:
     app = FastAPI(
         title="apply-ledger",
         version=version("apply-ledger"),
@@ -69,14 +81,6 @@ def create_app(service: ApiService, tokens: TokenQueries | None) -> FastAPI:
             allow_headers=["Authorization", "If-None-Match", "Last-Event-ID"],
             expose_headers=["ETag", "Retry-After"],
         )
-    app.add_middleware(
-        Gate,
-        tokens=tokens,
-        limits=limits,
-        rates=RateLimiter(limits.requests_per_second, limits.burst),
-        failures=RateLimiter(limits.failed_logins_per_minute / 60, max(10.0, limits.failed_logins_per_minute / 3)),
-        metrics=service.metrics,
-    )
     return app
 
 

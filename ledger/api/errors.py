@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ledger.errors import ApplyLedgerError
+from ledger.errors import ApplyLedgerError, ConfigurationError
 from ledger.exit_codes import ExitCode
 from ledger.store import errors as store
 
@@ -116,6 +116,8 @@ _BY_CLASS: Mapping[type[ApplyLedgerError], int] = {
     store.LedgerUnavailableError: 503,
     store.LedgerBusyError: 503,
     store.AlarmError: 500,
+    store.BodyRefusedError: 422,
+    ConfigurationError: 409,
     store.RunFinishedError: 409,
     store.RunStillOpenError: 409,
 }

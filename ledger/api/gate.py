@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import structlog
+from fastapi import FastAPI
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ledger.api.errors import (
     ForeignOriginError,
@@ -55,7 +56,7 @@ class Gate:
     """Wraps an application.
 
     Attributes:
-        app: what answers those who may ask.
+        app: what answers those who may ask: the routes with their own errors.
         tokens: where tokens are looked up, or None in local mode: then everybody on this machine is an operator.
         limits: of the settings.
         rates: of callers that are known.
@@ -63,7 +64,7 @@ class Gate:
         metrics: what is counted.
     """
 
-    app: ASGIApp
+    app: FastAPI
     tokens: TokenQueries | None
     limits: ApiLimits
     rates: RateLimiter
@@ -93,6 +94,8 @@ class Gate:
         """Name the caller, and hand on what the application is to receive from."""
         headers = Headers(scope=scope)
         self._require_known_name(headers)
+        if self.limits.cors_origins and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            return receive  # a browser asks, without a token, whether it may ask; no route sees it
         if scope["path"] not in NOBODY_ASKED:
             scope["caller"] = await self._caller(scope, headers)
         if scope["method"] in _UNSAFE:
@@ -103,6 +106,8 @@ class Gate:
     async def _caller(self, scope: Scope, headers: Headers) -> Caller:
         """Who asks, by the token; found out before anything else is, also whether the address exists.
 
+        Failures of an address refuse nobody whose token works: many may come through one proxy.
+
         Raises:
             UnauthenticatedError: no token, or none that works.
             TooManyRequestsError: of one token, or of an address whose tokens do not work.
@@ -111,7 +116,6 @@ class Gate:
             self.rates.take("local")
             return LOCAL
         address = (scope.get("client") or ("unknown", 0))[0]
-        self.failures.take(address, count=0)
         scheme, _, text = headers.get("authorization", "").partition(" ")
         token_id = token_id_of(text.strip()) if scheme.lower() == "bearer" else None
         stored = None if token_id is None else await self.tokens.token(token_id)

@@ -44,8 +44,8 @@ class RateLimiter:
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, caller: str, *, count: float = 1.0) -> None:
-        """Take ``count`` out of a caller's bucket; 0 only asks whether there is one left.
+    def take(self, caller: str) -> None:
+        """Take one request out of a caller's bucket.
 
         Raises:
             TooManyRequestsError: it is empty; its header says when to come again.
@@ -53,8 +53,8 @@ class RateLimiter:
         now = self._clock()
         left, then = self._buckets.pop(caller, (self._burst, now))
         left = min(self._burst, left + (now - then) * self._per_second)
-        refused = left < max(count, 1.0)
-        self._buckets[caller] = (left if refused else left - count, now)
+        refused = left < 1.0
+        self._buckets[caller] = (left if refused else left - 1.0, now)
         if len(self._buckets) > _KNOWN:
             self._buckets.popitem(last=False)
         if refused:

@@ -11,7 +11,12 @@ from ledger.api.models import Receipt
 from ledger.commit import NAMESPACE, Policy, RunId
 from ledger.plan.canonical import canonical_json_bytes
 
-Reason = Annotated[str, Field(max_length=64 * 1024, examples=["approved in CHG-4711"])]
+Reason = Annotated[
+    str,
+    Field(
+        max_length=64 * 1024, pattern=r"^[^\x00]*$", description="Recorded for good.", examples=["approved in CHG-4711"]
+    ),
+]
 ArtifactName = Annotated[
     str,
     Field(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
-from fastapi import FastAPI
 
 from ledger.api.application import create_app
 from ledger.api.following import ProjectionFollower
+from ledger.api.gate import Gate
 from ledger.api.limits import ApiLimits, StreamSlots
 from ledger.api.metrics import ApiMetrics
 from ledger.api.orders import Orders
@@ -53,7 +53,7 @@ class Connections:
 @asynccontextmanager
 async def open_api(
     dsns: Connections, *, limits: ApiLimits, orders: Orders | None, local: bool
-) -> AsyncIterator[tuple[FastAPI, ApiService]]:
+) -> AsyncIterator[tuple[Gate, ApiService]]:
     """The application, with what it needs open.
 
     Args:
@@ -159,7 +159,7 @@ class Certificate:
 
 async def serve_until(
     stop: asyncio.Event,
-    app: FastAPI,
+    app: Gate,
     service: ApiService,
     listener: socket.socket,
     *,
@@ -176,8 +176,8 @@ async def serve_until(
             server_header=False,
             proxy_headers=False,
             timeout_graceful_shutdown=_END_WITHIN,
-            ssl_certfile=certificate and certificate.certificate,
-            ssl_keyfile=certificate and str(certificate.key),
+            ssl_certfile=certificate.certificate if certificate else None,
+            ssl_keyfile=certificate.key if certificate else None,
         )
     )
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")

@@ -12,8 +12,10 @@ import re
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from ledger.store.tokens import StoredToken
+if TYPE_CHECKING:
+    from ledger.store.tokens import StoredToken  # its driver would cost every command a tenth of a second
 
 PREFIX = "alt_"
 SHAPE = re.compile(r"alt_([0-9a-f]{16})_([A-Za-z0-9_-]{43})", re.ASCII)

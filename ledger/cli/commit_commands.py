@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ledger.cli.applying import RunResult, carry_out, finish_artifact, show_result
-from ledger.cli.committing import PlacedCommit, place_commit, until_taken
-from ledger.cli.destinations import binding_to_write
+from ledger.cli.committing import PlacedCommit, order_resume, place_commit, until_taken
 from ledger.cli.known_secrets import refuse_secrets
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
 from ledger.cli.plan_commands import OutputOption, RunArgument
@@ -178,8 +177,7 @@ def resume(
     async def work() -> RunResult | None:
         async with open_ledger(settings) as ledger:
             row = await binding_of_run(ledger, run_id)
-            await binding_to_write(settings, ledger, row.binding)
-            await ledger.submit_resume(row.id, run_id=run_id, by=by, reason=reason, policy=policy)
+            await order_resume(settings, ledger, row, run_id, by=by, reason=reason, policy=policy)
         if not wait:
             return None
         result = await carry_out(settings, row.binding, run_id, by=by, wait_timeout=wait_timeout, is_new=True)

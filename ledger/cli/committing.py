@@ -20,9 +20,11 @@ from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from ledger.cli.settings import Settings
-    from ledger.commit import PlanCommit
-    from ledger.store.ledger import Ledger, Receipt
+    from ledger.commit import PlanCommit, Policy
+    from ledger.store.ledger import BindingRow, Ledger, Receipt
     from ledger.store.records import MessagePlace
 
 _LOOK_EVERY = 0.1
@@ -66,21 +68,43 @@ async def place_commit(settings: Settings, commit: PlanCommit) -> PlacedCommit:
         PublishError: it was not published, or whether it was is unknown; doing it again is safe.
         StoreError: the inbox refused it, or cannot be reached.
     """
-    if not settings.kafka.is_configured:
+    if not settings.kafka.is_configured or ledger_exists(settings):
         async with open_ledger(settings) as ledger:
-            commit = await _to_declared(settings, ledger, commit)
-            return PlacedCommit(
-                commit, await ledger.submit_commit(await ledger.register_binding(commit.binding), commit)
-            )
-    if ledger_exists(settings):
-        async with open_ledger(settings) as ledger:
-            commit = await _to_declared(settings, ledger, commit)
-            receipt = await _answered_before(ledger, commit)
-            if receipt is not None:
-                return PlacedCommit(commit, receipt)
-    else:
-        commit = commit.model_copy(update={"binding": settings.declared(commit.binding).binding})
+            return await place_commit_in(settings, ledger, commit)
+    commit = commit.model_copy(update={"binding": settings.declared(commit.binding).binding})
     return PlacedCommit(commit, place=await _published(settings, commit))
+
+
+async def place_commit_in(settings: Settings, ledger: Ledger, commit: PlanCommit) -> PlacedCommit:
+    """The same with a ledger that is open; raises as :func:`place_commit`."""
+    commit = await _to_declared(settings, ledger, commit)
+    if not settings.kafka.is_configured:
+        return PlacedCommit(commit, await ledger.submit_commit(await ledger.register_binding(commit.binding), commit))
+    receipt = await _answered_before(ledger, commit)
+    if receipt is not None:
+        return PlacedCommit(commit, receipt)
+    return PlacedCommit(commit, place=await _published(settings, commit))
+
+
+async def order_resume(
+    settings: Settings,
+    ledger: Ledger,
+    row: BindingRow,
+    run_id: str,
+    *,
+    by: str,
+    reason: str,
+    policy: Policy,
+    order_id: UUID | None = None,
+) -> Receipt:
+    """Order a run to go on, where its destination is declared here.
+
+    Raises:
+        ConfigurationError: the destination is not declared.
+        StoreError: the inbox refused it, or cannot be reached.
+    """
+    await binding_to_write(settings, ledger, row.binding)
+    return await ledger.submit_resume(row.id, run_id=run_id, by=by, reason=reason, policy=policy, order_id=order_id)
 
 
 async def until_taken(settings: Settings, placed: PlacedCommit) -> None:

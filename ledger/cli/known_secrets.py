@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
+from ledger.api.tokens import SHAPE
 from ledger.cli.settings import Settings
 from ledger.errors import ConfigurationError, UsageError
 
@@ -35,11 +36,11 @@ def refuse_secrets(settings: Settings, *, config_file: Path | None = None, **wor
 
     redactor = Redactor(secret for secret in _known(settings, config_file) if len(secret) >= _LEAST)
     for option, text in words.items():
-        if text and redactor.holds_secret(text):
+        if text and (redactor.holds_secret(text) or SHAPE.search(text)):
             raise SecretInWordsError(
                 checked=f"--{option}",
                 expected="words without a credential: they stand in the ledger for good",
-                found="a token of a destination, or a password of the database or the brokers",
+                found="a token of a destination or of the API, or a password of the database or the brokers",
                 next_action="say it without; if that text was shown to others, change the credential",
             )
 

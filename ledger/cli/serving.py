@@ -51,7 +51,7 @@ async def serve(settings: Settings, wanted: WantedParts) -> int:
         )
     service = _service(settings, await ledger_dsns(settings), wanted)
     parts = service.parts()
-    stop = _until_signalled()
+    stop = until_signalled()
     more = []
     if wanted.metrics_port is not None:
         status = StatusServer(
@@ -71,7 +71,8 @@ async def serve(settings: Settings, wanted: WantedParts) -> int:
     return ExitCode.DONE
 
 
-def _until_signalled() -> asyncio.Event:
+def until_signalled() -> asyncio.Event:
+    """An event that SIGINT or SIGTERM sets."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

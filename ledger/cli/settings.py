@@ -32,6 +32,7 @@ from pydantic_settings import (
 )
 
 from consumers.settings import WriterTimes
+from ledger.api.limits import ApiLimits
 from ledger.binding import DestinationBinding
 from ledger.cli.kafka_settings import KafkaSettings
 from ledger.cli.secret_files import secret_file
@@ -123,6 +124,7 @@ class Settings(BaseSettings):
     checkpoint_dir: Path = Path("checkpoints")
     writer: WriterTimes = WriterTimes()
     kafka: KafkaSettings = KafkaSettings()
+    api: ApiLimits = ApiLimits()
     destination: tuple[DestinationSettings, ...] = ()
 
     @field_validator("cache_dir")
@@ -219,6 +221,7 @@ def _require_known_variables() -> None:
         nested={
             "WRITER": [name.upper() for name in WriterTimes.model_fields],
             "KAFKA": [name.upper() for name in KafkaSettings.model_fields],
+            "API": [name.upper() for name in ApiLimits.model_fields],
         },
     )
 

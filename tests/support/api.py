@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
 
+from ledger.api.gate import Gate
 from ledger.api.limits import ApiLimits
 from ledger.api.orders import Orders
 from ledger.api.service import ApiService
@@ -25,7 +25,7 @@ BASE = "/api/v1"
 class Served:
     """An application with a token for each role."""
 
-    app: FastAPI
+    app: Gate
     service: ApiService
     tokens: Mapping[Role, str]
 
@@ -65,7 +65,7 @@ async def served(
 ) -> AsyncIterator[Served]:
     """The application over a test database."""
     made = tokens if tokens is not None else await make_tokens(dsns)
-    chosen = limits or ApiLimits(requests_per_second=1e6, burst=10**6)
+    chosen = limits or ApiLimits(requests_per_second=1e6, burst=10**6, failed_logins_per_minute=1e6)
     async with open_api(connections(dsns), limits=chosen, orders=orders, local=local) as (app, service):
         yield Served(app, service, made)
 

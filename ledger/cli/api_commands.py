@@ -1,0 +1,233 @@
+"""``serve`` and ``token``: the ledger over HTTP, and who may ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ledger.api.tokens import Role, new_token
+from ledger.cli.output import OutputForm, next_command, people, write_document, write_records, write_rows
+from ledger.cli.plan_commands import OutputOption
+from ledger.cli.session import ledger_dsns, require_ledger, run_async, settings_of
+from ledger.errors import ApplyLedgerError, UsageError
+from ledger.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ledger.cli.settings import Settings
+    from ledger.store.embedded import Dsns
+    from ledger.store.served import ServedLedger
+    from ledger.store.tokens import StoredToken
+
+DEFAULT_PORT = 8400
+MAX_DAYS = 3650
+COLUMNS = ("token_id", "name", "role", "state", "created_at", "expires_at", "last_used_at", "created_by")
+
+token = typer.Typer(help="Make, list and revoke tokens of the HTTP API.", no_args_is_help=True)
+
+
+class TokenNotFoundError(ApplyLedgerError):
+    """No token has this id or name."""
+
+    exit_code = ExitCode.USAGE
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("serve", short_help="The ledger over HTTP: read it, follow it, give orders.")(serve)
+    app.add_typer(token, name="token")
+
+
+def serve(
+    context: typer.Context,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = DEFAULT_PORT,
+    local: Annotated[
+        bool,
+        typer.Option("--local", help="Ask nobody for a token: everybody on this machine may do all. Loopback only."),
+    ] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Take no orders, whoever asks.")] = False,
+    certificate: Annotated[
+        Path | None, typer.Option("--tls-certificate", help="PEM file with the certificate chain.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option("--tls-key", help="PEM file with its private key.")] = None,
+) -> int:
+    """Serve the ledger over HTTP until SIGTERM. Every request needs a token (`token create`), or --local is given.
+
+    It reads and takes orders; it applies nothing. `work` carries the orders out.
+    """
+    if (certificate is None) != (key is None):
+        raise UsageError(
+            checked="--tls-certificate and --tls-key",
+            expected="both, or neither",
+            found="one of them",
+            next_action="name both files",
+        )
+    tls = None if certificate is None or key is None else (certificate, key)
+    return run_async(_serve(settings_of(context), host, port, local, read_only, tls))
+
+
+async def _serve(
+    settings: Settings, host: str, port: int, local: bool, read_only: bool, tls: tuple[Path, Path] | None
+) -> int:
+    from ledger.api.serving import Certificate, Connections, address_of, listen, open_api, serve_until
+    from ledger.cli.api_orders import CommandOrders
+    from ledger.cli.serving import until_signalled
+
+    listener = listen(host, port, local=local)
+    try:
+        dsns = await ledger_dsns(settings)
+        async with await _opened(dsns) as ledger:
+            orders = None if read_only else CommandOrders(settings, ledger)
+            connections = Connections(reader=dsns.reader, writer=dsns.writer, projector=dsns.projector)
+            async with open_api(connections, limits=settings.api, orders=orders, local=local) as (app, service):
+                stop = until_signalled()
+                people.print(f"the ledger at {address_of(listener, tls=tls is not None)}/api/v1")
+                _say_who_may_ask(local=local, any_works=any(item.works for item in await ledger.tokens()))
+                await serve_until(stop, app, service, listener, certificate=tls and Certificate(*tls))
+    finally:
+        listener.close()
+    people.print("stopped")
+    return ExitCode.DONE
+
+
+def _say_who_may_ask(*, local: bool, any_works: bool) -> None:
+    if local:
+        people.print("local mode: whoever can reach this address may read everything and give orders", style="yellow")
+    elif not any_works:
+        people.print("no token works yet, so nobody may ask", style="yellow")
+        next_command("apply-ledger token create NAME --role reader")
+
+
+async def _opened(dsns: Dsns) -> ServedLedger:
+    from ledger.store.served import ServedLedger
+
+    return await ServedLedger.open(dsns.writer)
+
+
+@token.command("create", short_help="Make a token; it is shown once.")
+def create(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="For people: whose it is.")],
+    role: Annotated[
+        Role,
+        typer.Option("--role", help="reader: runs and operations; auditor: also the record; operator: also orders."),
+    ],
+    days: Annotated[
+        float | None,
+        typer.Option("--expires-in", min=0.001, max=MAX_DAYS, help="Days for which it works; default: until revoked."),
+    ] = None,
+    output: OutputOption = OutputForm.TABLE,
+) -> int:
+    """Make a token for the HTTP API and print it. It is stored nowhere: what is kept is a digest."""
+    wanted = _printable(name)
+    made = new_token()
+
+    async def work() -> datetime | None:
+        async with await _opened(await ledger_dsns(settings_of(context))) as ledger:
+            return await ledger.create_token(
+                made.token_id,
+                name=wanted,
+                role=role.value,
+                digest=made.digest,
+                seconds=None if days is None else days * 86400,
+            )
+
+    until = run_async(work())
+    if output is OutputForm.TABLE:
+        typer.echo(made.text)
+        people.print(f"token {made.token_id} of {wanted}, {role.value}, " + _until(until))
+        people.print("it is shown this once; keep it where secrets are kept", style="yellow")
+        return ExitCode.DONE
+    record = {
+        "token_id": made.token_id,
+        "token": made.text,
+        "name": wanted,
+        "role": role.value,
+        "expires_at": None if until is None else until.isoformat(),
+    }
+    if output is OutputForm.JSON:
+        write_document(record)
+    else:
+        write_records([record], stream="token")
+    return ExitCode.DONE
+
+
+@token.command("list", short_help="Who may ask.")
+def list_tokens(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> int:
+    """List tokens, also those that work no more. No token is shown, and none could be."""
+    settings = settings_of(context)
+    require_ledger(settings)
+    rows = [_row(item) for item in run_async(_tokens(settings))]
+    write_rows(rows, form=output, stream="tokens", columns=COLUMNS, total=len(rows), spare=("created_by", "created_at"))
+    if not rows:
+        people.print("there are none")
+        next_command("apply-ledger token create NAME --role reader")
+    return ExitCode.DONE
+
+
+@token.command("revoke", short_help="End a token.")
+def revoke(
+    context: typer.Context, which: Annotated[str, typer.Argument(help="Its id, or its name.", metavar="TOKEN")]
+) -> int:
+    """End a token at once. Its row stays, because who asked for what is part of the record."""
+    settings = settings_of(context)
+    require_ledger(settings)
+
+    async def work() -> StoredToken | None:
+        async with await _opened(await ledger_dsns(settings)) as ledger:
+            found = _named(await ledger.tokens(), which)
+            return found if found is not None and await ledger.revoke_token(found.token_id) else None
+
+    found = run_async(work())
+    if found is None:
+        raise TokenNotFoundError(
+            checked="the token",
+            expected="the id or name of one that is there",
+            found="none",
+            next_action="`apply-ledger token list` shows them",
+        )
+    people.print(f"token {found.token_id} of {found.name} is revoked")
+    return ExitCode.DONE
+
+
+async def _tokens(settings: Settings) -> list[StoredToken]:
+    async with await _opened(await ledger_dsns(settings)) as ledger:
+        return await ledger.tokens()
+
+
+def _named(tokens: list[StoredToken], which: str) -> StoredToken | None:
+    """By id, or by name: the one that works, where several had it."""
+    found = [item for item in tokens if which in (item.token_id, item.name)]
+    return next((item for item in found if item.works), found[-1] if found else None)
+
+
+def _row(item: StoredToken) -> dict[str, object]:
+    state = "works" if item.works else "revoked" if item.revoked_at else "expired"
+    times = {name: getattr(item, name) for name in ("created_at", "expires_at", "last_used_at")}
+    return {
+        "token_id": item.token_id,
+        "name": item.name,
+        "role": item.role,
+        "state": state,
+        "created_by": item.created_by,
+        **{name: None if moment is None else moment.isoformat(timespec="seconds") for name, moment in times.items()},
+    }
+
+
+def _until(moment: datetime | None) -> str:
+    return "until it is revoked" if moment is None else f"until {moment.isoformat(timespec='seconds')}"
+
+
+def _printable(name: str) -> str:
+    if not name.strip() or not name.isprintable() or len(name.encode("utf-8", "surrogatepass")) > 128:
+        raise UsageError(
+            checked="the name of the token",
+            expected="1 to 128 bytes of printable text",
+            found="something else",
+            next_action="choose another name",
+        )
+    return name
