@@ -11,7 +11,7 @@ from ledger.plan.canonical import canonical_json_bytes
 def parsed(data: bytes) -> Any:
     """The value, or None where the bytes are no JSON."""
     try:
-        return json.loads(data)
+        return json.loads(data.decode())  # as text: from bytes it would look for other encodings first
     except (ValueError, RecursionError):
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +25,13 @@ from ledger.events import (
 )
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.records import BindingRow
+
+_APPLIED = re.compile(
+    rb'\{"duration_ms":(?:0|[1-9][0-9]{0,17}),"node_id":"[ !#-\[\]-~]*","note":null,"sent_ms":(?:0|[1-9][0-9]{0,17})\}'
+)
+"""A body of ``operation.applied`` as nearly all are: plain numbers and an id of printable ASCII without anything that
+JSON escapes. What matches is valid and canonical; what does not is looked at field by field. A log of a million events
+is mostly these."""
 
 Progress = Callable[[int, int], None]
 """Called with how many events are done and how many there are."""
@@ -140,8 +148,9 @@ class EventPass:
                 found=f"{event.kind}, version {event.schema_version}",
             )
             return
-        body = _body(event)
-        if body is None or not is_canonical(event.body):
+        if event.kind == "operation.applied" and _APPLIED.fullmatch(event.body):
+            body: object | None = None  # nothing of it is needed; it is the one spelling of such a body
+        elif (body := _body(event)) is None or not is_canonical(event.body):
             report.add(
                 "EventBodyInvalid",
                 checked=f"the body of event {event.position}",

@@ -10,14 +10,13 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ledger.audit.bodies import parsed_object
+from ledger.audit.bodies import parsed, parsed_object
 from ledger.audit.events import RunTrace
 from ledger.audit.merkle import Frontier
 from ledger.audit.report import LevelReport
 from ledger.audit.source import AuditSource
-from ledger.errors import ApplyLedgerError
 from ledger.events import OUTCOME_KINDS, PlanSealed, StoredEvent
-from ledger.plan.canonical import object_key
+from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.checksum import checksummed_body
 from ledger.store.records import StoredArtifact, StoredOperation
 
@@ -197,8 +196,9 @@ class _Walk:
         stored = await anext(self.lines, None)
         if stored is None:
             return False
-        # An unreadable line has no id; that it was changed shows in the hash anyway.
-        record = parsed_object(stored.line) or {}
+        # An unreadable line has no id; that it was changed shows in the hash anyway, and so does another spelling.
+        record = parsed(stored.line)
+        record = record if isinstance(record, dict) else {}
         self.audit.beside(self.lines_seen, stored, record)
         self.at = _Line(self.lines_seen, str(record.get("operation_id")), str(record.get("action")))
         self.lines_seen += 1
@@ -226,6 +226,7 @@ def _key_of(record: dict[str, Any]) -> str:
     if not isinstance(kind, str) or not isinstance(identity, dict):
         return "none"
     try:
-        return object_key(kind, identity).hex()
-    except ApplyLedgerError:
+        # An identity of a plan's line is canonical as it stands; of one that is not, the line is no plan's.
+        return hashlib.sha256(canonical_json_bytes([kind, identity])).hexdigest()
+    except (TypeError, ValueError, RecursionError):
         return "none"

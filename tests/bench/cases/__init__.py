@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench.cases import append, apply, million, plan_rows, replay, verify_parse
+from tests.bench.cases import append, apply, audit, million, plan_rows, replay, verify_parse
 from tests.bench.frame import Case
 
 CASES: tuple[Case, ...] = (
@@ -10,6 +10,7 @@ CASES: tuple[Case, ...] = (
     apply.SLOW,
     append.CASE,
     replay.CASE,
+    audit.CASE,
     million.CASE,
     verify_parse.CASE,
     plan_rows.CASE,

@@ -67,3 +67,20 @@ def test_what_is_no_tree_is_refused() -> None:
         assert root_from_path(b"", index, size, []) is None
     with pytest.raises(ValueError, match="only 0 leaves"):
         _ = InclusionProof(0, 2).path
+
+
+@pytest.mark.parametrize(
+    ("count", "root"),
+    [
+        (1, "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"),
+        (2, "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125"),
+        (8, "5dc9da79a70659a9ad559cb701ded9a2ab9d823aad2f4960cfe370eff4604328"),
+    ],
+)
+def test_the_roots_of_other_programs_come_out(count: int, root: str) -> None:
+    """Known answers of Certificate Transparency's own implementation."""
+    leaves = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
+    tree = Frontier()
+    for leaf in leaves[:count]:
+        tree.append(bytes.fromhex(leaf))
+    assert tree.root().hex() == root

@@ -1,0 +1,87 @@
+"""Audits of a long log: all that ``verify`` does, and the state that ``replay --state`` folds, beside reading alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from ledger.audit.state import asserted_states
+from ledger.audit.verify import verify_binding
+from ledger.store.ledger import Ledger
+from ledger.store.sql_files import query
+from tests.bench.apart import run_apart
+from tests.bench.frame import Case, Figure, Series, Setting, Target, interleaved_async, ratio
+from tests.bench.recorded import BINDING, record_runs
+from tests.bench.server import connection_to, ledger_server
+
+_PAGE = 5000
+
+
+def measure(setting: Setting) -> Sequence[Figure]:
+    """Events in a second of each, their ratios to reading, and the memory of both audits."""
+    return asyncio.run(_measure(setting))
+
+
+async def _measure(setting: Setting) -> Sequence[Figure]:
+    async with ledger_server(setting.scratch) as dsns:
+        await record_runs(dsns, runs=setting.sized(20, 1), operations=setting.sized(10_000, 200))
+        work = {"verify": _verified, "state": _folded, "rows": _read}
+        rates = await interleaved_async(
+            setting.rounds, {name: partial(_rate, dsns.reader, read) for name, read in work.items()}
+        )
+        peaks = [run_apart(apart, dsns.reader, name)[1] for name in ("verify", "state")]
+    rows = Series("the same events and plan lines as rows of asyncpg", "events/s", rates["rows"])
+    at_least, at_most = Target("at least", 0.5), Target("at most", 300)
+    return [
+        ratio("verify ÷ reading", Series("verify", "events/s", rates["verify"]), rows, at_least),
+        ratio(
+            "replay --state ÷ reading the rows", Series("replay --state", "events/s", rates["state"]), rows, at_least
+        ),
+        Figure("peak memory of verify", Series("peak", "MiB", (peaks[0],)), at_most),
+        Figure("peak memory of replay --state", Series("peak", "MiB", (peaks[1],)), at_most),
+    ]
+
+
+async def _rate(dsn: str, read: Callable[[str], Awaitable[int]]) -> float:
+    started = time.perf_counter()
+    events = await read(dsn)
+    return events / (time.perf_counter() - started)
+
+
+async def _verified(dsn: str) -> int:
+    async with await Ledger.open(dsn) as ledger:
+        report = await verify_binding(ledger, BINDING)
+    report.require_intact()
+    return report.events
+
+
+async def _folded(dsn: str) -> int:
+    async with await Ledger.open(dsn) as ledger:
+        (row,) = await ledger.bindings()
+        async for state in asserted_states(ledger, row, until=row.head_position):
+            if not state.is_asserted:
+                raise RuntimeError("a state of nothing")
+        return row.head_position
+
+
+async def _read(dsn: str) -> int:
+    """Every event, and every line of every plan, page by page."""
+    seen = after = 0
+    async with connection_to(dsn) as connection:
+        while rows := await connection.fetch(query("events"), 1, after, None, _PAGE):
+            seen, after = seen + len(rows), rows[-1]["position"]
+        for plan in await connection.fetch("select checksum from ledger.plan"):
+            ordinal = 0
+            while rows := await connection.fetch(query("plan_operations"), plan["checksum"], ordinal, _PAGE):
+                ordinal += len(rows)
+    return seen
+
+
+def apart(dsn: str, name: str) -> int:
+    """One audit in a process of its own."""
+    return asyncio.run((_verified if name == "verify" else _folded)(dsn))
+
+
+CASE = Case("audit", "verify, and replay --state, over 200,000 events ÷ reading their rows; their peak memory", measure)
