@@ -6,21 +6,19 @@ ledger; it is not a copy of the destination, whose other writers it has not seen
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from ledger.audit.bodies import parsed
-from ledger.audit.errors import PlanOfRunMissingError
+from ledger.audit.outcome_lines import Progress, node_id_of, outcome_lines
 from ledger.audit.spill import ObjectSpill
 from ledger.commit import utc_text
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import same_bytes
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow, OutcomeRow
-
-Progress = Callable[[int, int], None]
 
 _APPLIED, _UNKNOWN, _DELETE = b"a", b"u", b"d"
 _FOLDED = {"operation.applied": _APPLIED, "operation.unknown": _UNKNOWN, "operation.skipped": _DELETE}
@@ -233,88 +231,13 @@ def _change(older: ObjectState, newer: ObjectState, *, back: bool) -> StateChang
 
 async def _collect(ledger: Ledger, row: BindingRow, until: int, spill: ObjectSpill, progress: Progress | None) -> None:
     """Put every outcome beside its line. A page of outcomes of a run is a range of its plan, read at once."""
-    async for outcome, object_key, line in _lines(ledger, row, until, progress):
+    async for outcome, object_key, line in outcome_lines(ledger, row, until, progress):
         spill.put(object_key, outcome.position, _packed(outcome, line))
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeWithLine:
-    """An outcome of an operation; ``node_id`` is empty unless it was applied."""
-
-    position: int
-    kind: str
-    run_id: str | None
-    node_id: str
-
-
-async def outcomes_with_lines(
-    ledger: Ledger, row: BindingRow, *, until: int
-) -> AsyncIterator[tuple[OutcomeWithLine, bytes]]:
-    """Every applied, unknown and skipped operation up to a position, in order, with the plan's line.
-
-    Raises:
-        PlanOfRunMissingError: a run has outcomes and no stored plan.
-        StoreError: the database cannot be read.
-    """
-    async for outcome, _, line in _lines(ledger, row, until, None):
-        yield OutcomeWithLine(outcome.position, outcome.kind, outcome.run_id, _node_id(outcome)), line
-
-
-async def _lines(
-    ledger: Ledger, row: BindingRow, until: int, progress: Progress | None
-) -> AsyncIterator[tuple[OutcomeRow, bytes, bytes]]:
-    checksums: dict[str, str] = {}
-    async for page in ledger.outcome_pages(row.id, until=until):
-        for outcomes in _by_run(page):
-            run_id = outcomes[0].run_id or ""
-            if run_id not in checksums:
-                checksums[run_id] = await _checksum(ledger, row, run_id)
-            ordinals = [outcome.ordinal or 0 for outcome in outcomes]
-            lines = await ledger.lines_between(checksums[run_id], min(ordinals), max(ordinals))
-            for outcome, ordinal in zip(outcomes, ordinals, strict=True):
-                if ordinal in lines:
-                    object_key, line = lines[ordinal]
-                    yield outcome, object_key, line
-        if progress:
-            progress(page[-1].position, until)
-
-
-def _by_run(page: Sequence[OutcomeRow]) -> Iterator[list[OutcomeRow]]:
-    """The outcomes that a state is folded from, in pieces that belong to one run and stand together."""
-    piece: list[OutcomeRow] = []
-    for outcome in page:
-        if outcome.kind not in _FOLDED or outcome.ordinal is None:
-            continue
-        if piece and piece[0].run_id != outcome.run_id:
-            yield piece
-            piece = []
-        piece.append(outcome)
-    if piece:
-        yield piece
-
-
-async def _checksum(ledger: Ledger, row: BindingRow, run_id: str) -> str:
-    artifact = await ledger.stored_artifact(row.id, run_id)
-    if artifact is None:
-        raise PlanOfRunMissingError(
-            checked=f"the stored plan of run {run_id}, which has outcomes",
-            expected="the plan that was applied",
-            found="none",
-            next_action="run 'apply-ledger verify'",
-        )
-    return artifact.checksum
-
-
 def _packed(outcome: OutcomeRow, line: bytes) -> bytes:
-    head = "\x00".join((outcome.run_id or "", _moment(outcome.recorded_at), _node_id(outcome).replace("\x00", "")))
+    head = "\x00".join((outcome.run_id or "", _moment(outcome.recorded_at), node_id_of(outcome).replace("\x00", "")))
     return b"\x00".join((_FOLDED[outcome.kind], head.encode(), line))
-
-
-def _node_id(outcome: OutcomeRow) -> str:
-    if outcome.kind != "operation.applied":
-        return ""
-    body = parsed(outcome.body.encode())
-    return str(body.get("node_id") or "") if isinstance(body, dict) else ""
 
 
 def _unpacked(record: bytes) -> tuple[bytes, str, str, str | None, bytes]:

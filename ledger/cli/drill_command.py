@@ -110,7 +110,7 @@ async def _assert_all(ledger: Ledger, row: BindingRow, rebuilt: Drill) -> None:
 async def _applied(ledger: Ledger, row: BindingRow) -> AsyncIterator[AppliedOperation]:
     """Every operation that was applied, in the order of the log."""
     from consumers.drill import AppliedOperation
-    from ledger.audit.state import outcomes_with_lines
+    from ledger.audit.outcome_lines import outcomes_with_lines
     from ledger.plan.model import DECODED, PlannedOperation
 
     async for outcome, line in outcomes_with_lines(ledger, row, until=row.head_position):
