@@ -1,14 +1,14 @@
 -- Pages of lists. Each begins behind a key that its index has, never behind a number of rows: the first page and the
 -- last one cost the same. A value instead of NULL stands for "from the start", because a condition that may be NULL is
--- none that an index could begin with.
+-- none that an index could begin with. Lists by time name their columns as the indexes of 0019 do.
 
 -- name: runs_page
 -- Committed runs of all bindings, newest first, behind ($1, $2, $3); $4 candidates.
 select i.binding_id, i.inbox_id, i.run_id, i.source, i.received_at, i.state, d.document
 from (
     select c.binding_id, c.inbox_id, c.run_id, c.source, c.received_at, c.state from ledger.inbox c
-    where c.kind = 'commit' and (c.received_at, c.binding_id, c.inbox_id) < ($1, $2, $3)
-    order by c.received_at desc, c.binding_id desc, c.inbox_id desc limit $4
+    where c.kind = 'commit' and (c.received_at, c.binding_id + 0, c.inbox_id + 0) < ($1, $2, $3)
+    order by c.received_at desc, c.binding_id + 0 desc, c.inbox_id + 0 desc limit $4
 ) i
 left join lateral (
     select p.document from ledger.projection_document p
@@ -16,7 +16,7 @@ left join lateral (
       and p.subject = i.run_id and p.item = ''
     offset 0
 ) d on true
-order by i.received_at desc, i.binding_id desc, i.inbox_id desc;
+order by i.received_at desc, i.binding_id + 0 desc, i.inbox_id + 0 desc;
 
 -- name: runs_page_of_binding
 -- The same for binding $1, behind inbox row $2; $3 candidates.
@@ -32,7 +32,7 @@ left join lateral (
       and p.subject = i.run_id and p.item = ''
     offset 0
 ) d on true
-order by i.inbox_id desc;
+order by i.binding_id desc, i.inbox_id desc;
 
 -- name: run_row
 -- One run of a binding: its commit in the inbox, and what is known of it.
@@ -122,8 +122,8 @@ order by binding_id desc, inbox_id desc limit $3;
 -- name: refused_messages_page
 -- Messages that could not become an order, newest first, behind ($1, $2, $3, $4).
 select topic, partition, "offset", digest, reason, recorded_at from ledger.intake_refusal
-where (recorded_at, topic, partition, "offset") < ($1, $2, $3, $4)
-order by recorded_at desc, topic desc, partition desc, "offset" desc limit $5;
+where (recorded_at, topic || '', partition + 0, "offset" + 0) < ($1, $2, $3, $4)
+order by recorded_at desc, topic || '' desc, partition + 0 desc, "offset" + 0 desc limit $5;
 
 -- name: live_workers
 -- Processes that said lately that they serve bindings.
