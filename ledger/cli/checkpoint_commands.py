@@ -34,7 +34,7 @@ key = typer.Typer(help="The keys that checkpoints are signed and checked with.")
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     checkpoint.add_typer(key, name="key")
-    app.add_typer(checkpoint, name="checkpoint")
+    app.add_typer(checkpoint, name="checkpoint", short_help="Sign heads of the ledger, keep keys.")
 
 
 @checkpoint.command("publish", short_help="Sign the head of each binding and write it to a file.")

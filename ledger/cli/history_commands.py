@@ -23,8 +23,8 @@ KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="The object's 
 IdentityArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="IDENTITY...",
-        help="The fields that name it, as FIELD=VALUE each, or all of them as one JSON object, as plans have it.",
+        metavar="FIELD=VALUE",
+        help="The fields that name it; or all of them as one JSON object, as plans have it.",
     ),
 ]
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ledger.audit.checkpoint import Checkpoint, read_checkpoint
 from ledger.audit.errors import KeyExistsError, KeyUnreadableError, NoSigningKeyError, NoteUnreadableError
 from ledger.audit.keys import KeyFolder, trusted_keys
-from ledger.audit.signed_note import SigningKey, parse_note, parse_verifying_key, sign_note
+from ledger.audit.signed_note import SigningKey, VerifyingKey, parse_note, parse_verifying_key, sign_note
 
 # The example of the format's first implementation (Go, golang.org/x/mod/sumdb/note).
 _NEUMANN = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
@@ -37,7 +37,8 @@ def test_a_note_may_have_signatures_of_keys_that_nobody_knows() -> None:
     note = parse_note((sign_note("text\n", [KEY, other]) + "— witness AAAA\n").encode())
     assert note.names() == ["tests", "other", "witness"]
     assert note.signed_by([other.public]) == [other.public]
-    # the same name under another key is another key
+    # the same key under another name, and the same name under another key, is another key
+    assert note.signed_by([VerifyingKey("renamed", other.public.public)]) == []
     assert note.signed_by([SigningKey("tests", Ed25519PrivateKey.generate()).public]) == []
 
 

@@ -65,7 +65,8 @@ def test_the_help_of_each_command_names_its_options_in_full_at_80_columns(comman
     shown = CliRunner().invoke(program.app, [*command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
     assert shown.exit_code == 0
     assert "…" not in shown.output
-    assert "..." not in shown.output.replace("[ARGS]...", "")
+    # dots that say "and more of these" are no cut
+    assert "..." not in shown.output.replace("[ARGS]...", "").replace("}...", "")
     assert max(map(len, shown.output.splitlines())) <= 80
 
 
