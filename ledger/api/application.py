@@ -120,7 +120,11 @@ def _document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def _describe(operation: dict[str, Any], address: tuple[str, str]) -> None:
+def _describe(operation: dict[str, Any], address: Address) -> None:
+    for parameter in operation.get("parameters", ()):
+        # What may be left out is no null: on the wire that would be the text "null".
+        kinds = parameter["schema"].pop("anyOf", [])
+        parameter["schema"] |= next((kind for kind in kinds if kind.get("type") != "null"), {})
     problem = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for status, words in _PROBLEMS.items():
         if str(status) not in operation["responses"] or status == 422:

@@ -25,7 +25,7 @@ from ledger.api.limits import MAX_NESTING, ApiLimits, RateLimiter
 from ledger.api.metrics import ApiMetrics
 from ledger.api.problems import problem_response
 from ledger.api.rights import NOBODY_ASKED
-from ledger.api.tokens import Caller, Role, belongs, token_id_of
+from ledger.api.tokens import Caller, Role, belongs, token_id_of, without_tokens
 from ledger.errors import ApplyLedgerError
 from ledger.store.tokens import TokenQueries
 
@@ -183,7 +183,7 @@ class Gate:
         _log.info(
             "answered",
             method=method,
-            path=scope["path"],
+            path=without_tokens(scope["path"]),
             status=answer.status,
             seconds=round(seconds, 4),
             token=caller.token_id if isinstance(caller, Caller) else None,

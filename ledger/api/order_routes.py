@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Header
@@ -22,16 +23,16 @@ IdempotencyKey = Annotated[
         description="The same key with the same request is one order; with another request it is refused (409).",
     ),
 ]
-Traceparent = Annotated[
-    str | None,
-    Header(pattern=r"^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$", description="W3C trace context, kept with the run."),
-]
+Traceparent = Annotated[str | None, Header(description="W3C trace context, kept with the run where it is one.")]
+_TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+"""A trace context is a help to others: a bad one is passed over, as W3C has it, and no order fails for it."""
 
 
 @router.post("/commits", status_code=202, response_model=Receipt, summary="Order a reviewed plan to be applied")
 async def commit(service: Service, caller: Asking, order: CommitOrder, traceparent: Traceparent = None) -> Response:
     """The same as `apply-ledger commit`. A run is committed once, so the run itself is the key of a repeat."""
-    return _taken(await service.require_orders().commit(order, actor=caller.actor, traceparent=traceparent))
+    known = traceparent if traceparent and _TRACEPARENT.fullmatch(traceparent) else None
+    return _taken(await service.require_orders().commit(order, actor=caller.actor, traceparent=known))
 
 
 @router.post(

@@ -21,6 +21,7 @@ from ledger.api.errors import (
     not_there,
     status_of,
 )
+from ledger.api.tokens import without_tokens
 from ledger.errors import MAX_NAMED, ApplyLedgerError, Finding
 
 MEDIA_TYPE = "application/problem+json"
@@ -95,8 +96,9 @@ def problem_of(error: ApplyLedgerError, path: str) -> Problem:
 def problem_response(error: ApplyLedgerError, path: str) -> Response:
     """The answer to a request that is refused."""
     problem = problem_of(error, path)
+    # Somebody put it into an address or a name: it would stand in the logs of whoever reads the answer.
     return Response(
-        problem.model_dump_json(),
+        without_tokens(problem.model_dump_json()),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
         headers={"Cache-Control": "no-store"} | headers_of(error),
@@ -115,7 +117,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
     if not isinstance(error, ApplyLedgerError):
         raise error
     if status_of(error) >= 500:
-        _log.warning("a request could not be answered", path=request.url.path, error=str(error))
+        _log.warning("a request could not be answered", path=without_tokens(request.url.path), error=str(error))
     return problem_response(error, request.url.path)
 
 
@@ -169,7 +171,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 async def _defect(request: Request, error: Exception) -> Response:
     """The traceback goes to the log; the answer says nothing that the error may hold."""
-    _log.error("a defect", path=request.url.path, error=type(error).__name__)
+    _log.error("a defect", path=without_tokens(request.url.path), error=type(error).__name__)
     return problem_response(
         DefectError(
             checked="this request",

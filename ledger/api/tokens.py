@@ -53,6 +53,11 @@ class Caller:
         return self.name if self.token_id is None else f"{self.name} (token {self.token_id})"
 
 
+def without_tokens(text: str) -> str:
+    """A text with every token cut down to the part that may be shown."""
+    return SHAPE.sub(rf"{PREFIX}\1_…", text)
+
+
 def new_token() -> NewToken:
     """A token that nobody has yet."""
     token_id = secrets.token_hex(8)

@@ -65,7 +65,13 @@ class Followed:
 
 
 async def follow_with_restarts(
-    dsns: Mapping[str, str], recording: Recorder, *, readers: int, operations: int, restarts: int
+    dsns: Mapping[str, str],
+    recording: Recorder,
+    *,
+    readers: int,
+    operations: int,
+    restarts: int,
+    within: float = 60.0,
 ) -> Followed:
     """Record a run of ``operations`` while ``readers`` follow it and the server is stopped and started again.
 
@@ -91,7 +97,7 @@ async def follow_with_restarts(
                     following.append(tasks.create_task(reader.follow(end)))
                 before = [reader.connections for reader in everyone]
                 await _record(recording, plan, operations, part, restarts + 1, end)
-                await until(partial(_all_came, everyone, before))
+                await until(partial(_all_came, everyone, before), within=within)
                 if part == restarts:
                     await asyncio.gather(*following)
     return Followed(everyone, end.result())

@@ -146,13 +146,13 @@ async def test_no_token_is_logged_or_repeated(api: Served, capsys: pytest.Captur
     async with api.client() as client:
         for path in (f"/runs?source={token}", f"/runs?cursor={token}", f"/{token}", f"/bindings/1/runs/{token}"):
             response = await client.get(BASE + path)
-            assert response.status_code in (400, 404, 422)
-            assert token not in response.text.replace(response.json()["instance"], "")
+            assert response.status_code in (200, 400, 404, 422)
+            assert token not in response.text
         refused = await client.post(f"{BASE}/commits", json={"run": token, "expected_checksum": token, token: token})
         assert token not in refused.text
     said = capsys.readouterr()
-    for line in (said.out + said.err).splitlines():
-        assert token not in line or f"/{token}" in line
+    assert "answered" in said.out + said.err
+    assert token not in said.out + said.err
 
 
 async def test_local_mode_is_for_this_machine_and_its_own_pages(postgres18_ledger_dsns: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ async def ordering(
 ) -> AsyncIterator[Served]:
     monkeypatch.setenv("INFRAHUB_API_TOKEN", SECRET)
     await several_runs(recording)
+    [order] = [order for order in await recording.ledger.open_orders(1) if order.run_id == "run-2"]
+    await recording.writer.close_order(recording.lease, order.inbox_id, "done")
     destination = DestinationSettings(url=BINDING.url, branch=BINDING.branch)
     installation = Settings(destination=(destination,), cache_dir=tmp_path / "runs")
     async with (
@@ -40,8 +43,8 @@ async def ordering(
 
 async def _post(api: Served, path: str, body: dict[str, Any], *, key: str | None = None, status: int = 202) -> Any:
     async with api.client() as client:
-        headers = {} if key is None else {"Idempotency-Key": key}
-        response = await client.post(path, json=body, headers=headers)
+        headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
+        response = await client.post(path, content=json.dumps(body), headers=headers)
     assert response.status_code == status, response.text
     return response.json()
 

@@ -33,13 +33,13 @@ async def test_g08_every_reader_sees_every_position_once_while_the_server_is_res
     assert max(reader.connections for reader in followed.readers) >= 3
 
 
-async def _first(served_: Served, path: str, count: int, **options: Any) -> list[dict[str, str]]:
+async def _first(served_: Served, address: str, count: int, **options: Any) -> list[dict[str, str]]:
     """The first events of a stream, as blocks of fields."""
-    async with listening(served_) as url, httpx.AsyncClient(timeout=60.0) as client:
+    async with httpx.AsyncClient(timeout=60.0) as client:
         headers = {"Authorization": f"Bearer {served_.tokens[Role.AUDITOR]}"} | options.pop("headers", {})
         found: list[dict[str, str]] = []
         block: dict[str, str] = {}
-        async with client.stream("GET", f"{url}{BASE}{path}", headers=headers, **options) as response:
+        async with client.stream("GET", address, headers=headers, **options) as response:
             assert response.headers["content-type"].startswith("text/event-stream")
             async for line in response.aiter_lines():
                 if line:
@@ -57,7 +57,8 @@ async def _first(served_: Served, path: str, count: int, **options: Any) -> list
 async def test_an_event_of_the_stream_is_the_event_of_the_list(api: Served, recording: Recorder) -> None:
     async with api.client() as client:
         listed = (await client.get(f"{BASE}/bindings/1/events?limit=500")).json()["items"]
-    found = await _first(api, "/bindings/1/events/stream", len(listed))
+    async with listening(api) as url:
+        found = await _first(api, f"{url}{BASE}/bindings/1/events/stream", len(listed))
     assert [int(block["id"]) for block in found] == [event["position"] for event in listed]
     assert [block["event"] for block in found] == [event["kind"] for event in listed]
     assert [json.loads(block["data"]) for block in found] == listed
@@ -67,9 +68,11 @@ async def test_a_stream_of_a_run_has_its_events_alone_and_goes_on_where_it_was_l
     api: Served, recording: Recorder
 ) -> None:
     wanted = [event.position async for event in recording.ledger.events(recording.binding_id, run_id="run-2")]
-    path = "/bindings/1/runs/run-2/events/stream"
-    assert [int(block["id"]) for block in await _first(api, path, len(wanted))] == wanted
-    rest = await _first(api, path, len(wanted) - 2, headers={"Last-Event-ID": str(wanted[1])}, params={"after": 0})
+    last = {"Last-Event-ID": str(wanted[1])}
+    async with listening(api) as url:
+        address = f"{url}{BASE}/bindings/1/runs/run-2/events/stream"
+        assert [int(block["id"]) for block in await _first(api, address, len(wanted))] == wanted
+        rest = await _first(api, address, len(wanted) - 2, headers=last, params={"after": 0})
     assert [int(block["id"]) for block in rest] == wanted[2:]
 
 
@@ -94,7 +97,7 @@ async def test_a_position_that_this_log_never_had_is_refused(api: Served) -> Non
         for options in ({"headers": {"Last-Event-ID": "99"}}, {"params": {"after": "99"}}):
             response = await client.get(f"{BASE}/bindings/1/events/stream", **options)  # type: ignore[arg-type]
             assert (response.status_code, response.json()["code"]) == (409, "PositionAheadError")
-        bad = await client.get(f"{BASE}/bindings/1/events/stream", headers={"Last-Event-ID": "1\u00b2"})
+        bad = await client.get(f"{BASE}/bindings/1/events/stream", headers={b"Last-Event-ID": b"1\xb2"})
         assert bad.status_code == 422
 
 

@@ -1,0 +1,48 @@
+"""The pages of the API cost the same at any depth: each query begins in an index, reads in its order, and stops."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ledger.store.sql_files import query
+from tests.support.store import connection_to
+
+pytestmark = pytest.mark.integration
+
+PAGES = {
+    "runs_page": ["inbox_commit_by_time", "projection_document_pkey"],
+    "runs_page_of_binding": ["inbox_pkey", "projection_document_pkey"],
+    "run_row": ["inbox_one_commit_of_a_run", "projection_document_pkey"],
+    "run_document": ["projection_document_pkey"],
+    "run_end": ["event_run_mark"],
+    "operations_page": ["plan_operation_pkey", "projection_document_pkey"],
+    "operations_at": ["plan_operation_pkey", "projection_document_pkey"],
+    "events": ["event_pkey"],
+    "events_of_run": ["event_of_run"],
+    "orders_page": ["inbox_pkey"],
+    "refused_messages_page": ["intake_refusal_by_time"],
+    "api_token": ["api_token_pkey"],
+}
+
+
+async def _plan(admin: Any, name: str) -> str:
+    text = query(name)
+    count = max([int(number) for number in re.findall(r"\$(\d+)", text)], default=0)
+    await admin.execute(f"prepare {name} as {text}")
+    rows = await admin.fetch(f"explain (costs off) execute {name}({', '.join(['null'] * count)})")
+    return "\n".join(row[0] for row in rows)
+
+
+async def test_every_page_is_read_from_its_index_in_its_order(ledger_dsns: dict[str, str]) -> None:
+    async with connection_to(ledger_dsns["admin"]) as admin:
+        await admin.execute("set enable_seqscan = off; set plan_cache_mode = force_generic_plan")
+        for name, indexes in PAGES.items():
+            plan = await _plan(admin, name)
+            for index in indexes:
+                assert re.search(rf"using {index} |on {index}$", plan, re.MULTILINE), (name, plan)
+            for table in ("event", "inbox", "plan_operation", "projection_document", "intake_refusal"):
+                assert f"Seq Scan on {table}" not in plan, (name, plan)
+            assert not re.search(r"Limit\n +-> +(Incremental )?Sort", plan), (name, plan)
