@@ -152,4 +152,6 @@ def _differs(report: LevelReport, projection: FoldedProjection, expected: str, f
         checked=f"the projection {projection.name} up to position {projection.position}",
         expected=expected,
         found=found,
+        next_action="find out who changed the read side, then run 'apply-ledger rebuild': the log is the truth, and"
+        " after a restored backup the read side may be ahead of it",
     )

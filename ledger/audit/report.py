@@ -13,6 +13,8 @@ from ledger.errors import Finding
 MAX_FINDINGS = 200
 """So many are kept in full for each level; the rest is counted."""
 
+_COMPARE = "stop the writers of this binding and compare with a backup or a published checkpoint"
+
 
 class Level(StrEnum):
     """What is looked at, from the single event to the whole."""
@@ -83,7 +85,7 @@ class LevelReport:
             return Status.FAILED
         return Status.NOT_CHECKED if self.unchecked and not self.checked else Status.HELD
 
-    def add(self, name: str, *, checked: str, expected: str, found: str) -> None:
+    def add(self, name: str, *, checked: str, expected: str, found: str, next_action: str = _COMPARE) -> None:
         """Note a finding."""
         self.total += 1
         if len(self.findings) < MAX_FINDINGS:
@@ -93,7 +95,7 @@ class LevelReport:
                     checked=checked,
                     expected=expected,
                     found=found,
-                    next_action="stop the writers of this binding and compare with a backup or a published checkpoint",
+                    next_action=next_action,
                 )
             )
 
@@ -142,7 +144,7 @@ class VerifyReport:
             raise LedgerTamperedError(
                 checked=f"the ledger of {self.url} [{self.branch}]",
                 findings=self.findings,
-                next_action="stop the writers of this binding and compare with a backup or a published checkpoint",
+                next_action=_COMPARE,
             )
 
     def document(self) -> dict[str, Any]:

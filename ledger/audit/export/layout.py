@@ -53,7 +53,7 @@ class ExportManifest(BaseModel):
     events: int
     head_position: int
     head_hash: Sha256Hex
-    events_in_a_row_group: int
+    events_in_a_row_group: int = Field(ge=1, le=1_000_000)
     plans: list[Sha256Hex]
     files: list[ExportedFile]
 
