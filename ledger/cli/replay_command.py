@@ -184,7 +184,8 @@ async def _write(records: AsyncIterator[dict[str, Any]], shape: _Shape, limit: i
         async for record in records:
             total += 1
             if len(rows) < (limit or _SHOWN):
-                rows.append({**record, "recorded_at": (record["recorded_at"] or "")[:19]})
+                shown = {"recorded_at": (record["recorded_at"] or "")[:19], "in_doubt": record.get("in_doubt") or None}
+                rows.append({**record, **shown})
         write_rows(rows, form=form, stream=shape.stream, columns=shape.columns, total=total, spare=shape.spare)
 
 
