@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow, OutcomeRow
 
 Progress = Callable[[int, int], None]
+
+_NODE_ID = re.compile(r'^\{"duration_ms":[0-9]+,"node_id":"([ !#-\[\]-~]*)",')
+"""As nearly all bodies begin; another one is read as JSON, which takes four times as long."""
 
 FOLDED_KINDS = frozenset({"operation.applied", "operation.unknown", "operation.skipped"})
 """What says something about an object; an operation that failed is proven to have written nothing."""
@@ -96,5 +100,7 @@ def node_id_of(outcome: OutcomeRow) -> str:
     """The id that the destination answered with; empty unless it was applied."""
     if outcome.kind != "operation.applied":
         return ""
+    if found := _NODE_ID.search(outcome.body):
+        return found[1]
     body = parsed(outcome.body.encode())
     return str(body.get("node_id") or "") if isinstance(body, dict) else ""

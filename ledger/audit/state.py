@@ -246,4 +246,4 @@ def _unpacked(record: bytes) -> tuple[bytes, str, str, str | None, bytes]:
 
 
 def _moment(moment: datetime) -> str:
-    return utc_text(moment.astimezone(UTC))
+    return utc_text(moment if moment.tzinfo is UTC else moment.astimezone(UTC))

@@ -24,6 +24,8 @@ def asserted_fields(record: Mapping[str, Any]) -> dict[str, Any]:
     payload = record.get("payload")
     fields: dict[str, Any] = dict(payload) if isinstance(payload, Mapping) else {}
     relationships = record.get("relationships")
+    if not relationships:
+        return fields  # in the order of a canonical line, which is that of the names
     for reference in relationships if isinstance(relationships, list) else ():
         if isinstance(reference, Mapping) and isinstance(reference.get("field"), str):
             fields[reference["field"]] = _peers(reference)
