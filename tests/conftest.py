@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
+import structlog
 
 from tests.live.infrahub import LiveBranch, LiveInfrahub, given_infrahub
 from tests.support.kafka_broker import KafkaCluster, broker_jars
@@ -26,6 +27,13 @@ class _Servers:
     def stop(self) -> None:
         for server in self._running.values():
             server.stop()
+
+
+@pytest.fixture(autouse=True)
+def _a_log_of_its_own() -> Iterator[None]:
+    """A command that runs within a test logs to that test's standard error, which is closed when the test is over."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

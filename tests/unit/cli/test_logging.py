@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -24,12 +23,6 @@ class _Screen(io.StringIO):
 
     def isatty(self) -> bool:
         return self._terminal
-
-
-@pytest.fixture(autouse=True)
-def _own_configuration() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
 
 
 def _fail_holding(token: str) -> None:
