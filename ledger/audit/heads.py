@@ -84,7 +84,7 @@ class Heads:
     claims: dict[int, list[_Claim]]
     head_position: int
     tree: Frontier | None = None
-    seals: dict[str, PlanSealed] = field(default_factory=dict)
+    seals: dict[str, list[PlanSealed]] = field(default_factory=dict)
     _seen: set[int] = field(default_factory=set)
 
     def feed(self, event: StoredEvent) -> None:
@@ -178,7 +178,7 @@ def _take_seal(heads: Heads, data: bytes) -> None:
         seal = PlanSealed.model_validate_json(data)
     except ValueError:
         return  # the catalogue names it
-    heads.seals[seal.plan_checksum] = seal
+    heads.seals.setdefault(seal.plan_checksum, []).append(seal)
 
 
 def _require_signed(trusted: TrustedCheckpoint, report: LevelReport) -> None:

@@ -6,7 +6,7 @@ Lines and outcomes are read side by side in the plan's order, so that memory doe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,7 @@ class RunAudit:
     trace: RunTrace
     plans: LevelReport
     outcomes: LevelReport
-    seals: Mapping[str, PlanSealed] = field(default_factory=dict)
+    seals: Mapping[str, Sequence[PlanSealed]] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Check the plan's bytes and walk the outcomes along its lines."""
@@ -76,8 +76,8 @@ class RunAudit:
     async def _walk(self, artifact: StoredArtifact, body: bytes) -> int:
         """Hash every line, with the outcomes beside them; returns how many lines there are."""
         checksum, digest = hashlib.sha256(body), hashlib.sha256(artifact.manifest)
-        seal, tree = self.seals.get(artifact.checksum), Frontier()
-        digests = (checksum, digest) if seal is None else (checksum, digest, tree)
+        seals, tree = self.seals.get(artifact.checksum, ()), Frontier()
+        digests = (checksum, digest, tree) if seals else (checksum, digest)
         lines = _hashed(self.ledger.stored_operations(artifact.checksum), *digests)
         walk = _Walk(self, lines)
         async for event in self.ledger.events(self.binding_id, until=self.head_position, run_id=self.trace.run_id):
@@ -86,7 +86,7 @@ class RunAudit:
         await walk.finish(self.trace.last_end == "run.applied")
         self._same("the plan checksum", artifact.checksum, checksum.hexdigest())
         self._same("the artifact digest", artifact.digest, digest.hexdigest())
-        if seal is not None:
+        for seal in seals:
             self._same("the root of its seal", seal.lines_root, tree.root().hex())
             self._same("the number of operations of its seal", str(seal.operations_count), str(tree.size))
         return walk.lines_seen

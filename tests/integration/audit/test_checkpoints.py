@@ -160,6 +160,7 @@ async def test_g08_a_signer_does_not_sign_what_does_not_chain(told_dsns: dict[st
 async def test_g08_a_seal_that_is_not_of_the_plan_and_a_forged_note_are_found(
     told_dsns: dict[str, str], ledger: Ledger
 ) -> None:
+    from ledger.audit.publish import seal_of
     from ledger.events import PlanSealed, new_event
 
     row = (await ledger.bindings())[0]
@@ -168,7 +169,10 @@ async def test_g08_a_seal_that_is_not_of_the_plan_and_a_forged_note_are_found(
     body = CheckpointPublished(
         position=3, head_hash="00" * 32, tree_root="00" * 32, frontier=[], signed_at="", keys=[], note=note.note([KEY])
     )
-    told = {"plan.sealed": seal, "checkpoint.published": body}
+    # a true seal behind the false one does not cover it up: a proof would use the first
+    await ledger.append_control(row.id, [new_event("plan.sealed", seal, url=row.url, branch=row.branch, n="first")])
+    true = await seal_of(ledger, CREATED.checksum)
+    told = {"plan.sealed": true, "checkpoint.published": body}
     events = [new_event(kind, said, url=row.url, branch=row.branch, n="x") for kind, said in told.items()]
     await ledger.append_control(row.id, events)
     found = {finding.name for finding in (await _verify(told_dsns)).findings}
