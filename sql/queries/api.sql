@@ -1,13 +1,14 @@
 -- Pages of lists. Each begins behind a key that its index has, never behind a number of rows: the first page and the
 -- last one cost the same. A value instead of NULL stands for "from the start", because a condition that may be NULL is
--- none that an index could begin with. Lists by time name their columns as the indexes of 0019 do.
+-- none that an index could begin with. Lists by time name their columns as the indexes of 0019 and 0020 do.
 
 -- name: runs_page
--- Committed runs of all bindings, newest first, behind ($1, $2, $3); $4 candidates.
+-- Committed runs of all bindings, newest first, behind ($1, $2, $3); $4 candidates. The kind is asked for in a way that
+-- no index over commits alone has: each of them would have to be sorted.
 select i.binding_id, i.inbox_id, i.run_id, i.source, i.received_at, i.state, d.document
 from (
     select c.binding_id, c.inbox_id, c.run_id, c.source, c.received_at, c.state from ledger.inbox c
-    where c.kind = 'commit' and (c.received_at, c.binding_id + 0, c.inbox_id + 0) < ($1, $2, $3)
+    where c.kind || '' = 'commit' and (c.received_at, c.binding_id + 0, c.inbox_id + 0) < ($1, $2, $3)
     order by c.received_at desc, c.binding_id + 0 desc, c.inbox_id + 0 desc limit $4
 ) i
 left join lateral (
@@ -44,7 +45,8 @@ left join lateral (
       and p.subject = i.run_id and p.item = ''
     offset 0
 ) d on true
-where i.binding_id = $1 and i.run_id = $2 and i.kind = 'commit';
+where (i.binding_id, i.run_id) >= ($1, $2) and (i.binding_id, i.run_id) <= ($1, $2) and i.kind = 'commit'
+order by i.binding_id, i.run_id limit 1;
 
 -- name: run_document
 -- What the projection of runs says of one run, without its operations.
