@@ -13,7 +13,7 @@ CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | grep -v '^APPLY_LEDGER_TEST_' | 
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults tamper lock clean
+.PHONY: help demo test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults tamper streams lock clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -89,6 +89,7 @@ rules: $(BIN)/.installed ## write the pages of docs/ that are made from code and
 	@$(BIN)/python -m tests.support.classification_document
 	@$(BIN)/python -m tests.support.message_documents
 	@$(BIN)/python -m tests.support.contract_document
+	@$(BIN)/python -m tests.support.openapi_document
 
 hostile: N = 10000
 hostile: SEED = 1
@@ -124,6 +125,9 @@ faults: $(BIN)/.installed ## the crash campaign: N episodes (100) of a SEED (1),
 
 tamper: $(BIN)/.installed ## N random edits (1000) of a ledger with all rights, of a SEED (1): verify must find each
 	@$(CLEAN) $(BIN)/python -m tests.support.tampering_campaign --count $(if $(filter command,$(origin N)),$(N),1000) --seed $(SEED)
+
+streams: $(BIN)/.installed ## 50 readers of the event stream during 20,000 operations, the server restarted twice (STREAMS_ARGS)
+	@$(CLEAN) $(BIN)/python -m tests.streams $(STREAMS_ARGS)
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-emit-index-url --generate-hashes --output-file requirements.lock
