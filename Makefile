@@ -13,7 +13,7 @@ CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | grep -v '^APPLY_LEDGER_TEST_' | 
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults tamper streams lock clean
+.PHONY: help demo demo-kafka test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults tamper streams lock clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -31,6 +31,11 @@ $(BIN)/.installed: requirements.lock pyproject.toml
 demo: $(BIN)/.installed ## plan, commit, apply and verify real inventories (about four minutes after installation)
 	@rm -rf $(STATE) && mkdir -p $(STATE)
 	@$(CLEAN) $(BIN)/python -m tests.demo --state $(STATE)
+
+demo-kafka: $(BIN)/.installed ## three sources, two destinations, two workers, a real Kafka broker; one worker is killed (about two minutes)
+	@rm -rf $(STATE) && mkdir -p $(STATE)
+	@bash tests/support/require_kafka.sh
+	@$(CLEAN) $(BIN)/python -m tests.demo.kafka --state $(STATE)
 
 test: $(BIN)/.installed ## lint, types, import rules and every test
 	@rm -rf $(STATE) && mkdir -p $(STATE)

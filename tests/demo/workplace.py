@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +66,30 @@ class Workplace:
             [*PROGRAM, *arguments], env=self.environment, check=False, stdin=subprocess.DEVNULL, stdout=stdout
         )
 
+    def start(self, *arguments: str, log: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start the program without waiting for it; what it says to people goes to the end of ``log``, or nowhere."""
+        console.print(Text("$ apply-ledger " + shlex.join(map(_short, arguments)) + " &", style="bold cyan"))
+        with (log or Path(os.devnull)).open("ab") as stderr:
+            return subprocess.Popen(
+                [*PROGRAM, *arguments],
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+            )
+
+    @property
+    def token(self) -> str:
+        """The sandbox's token."""
+        return self.environment["INFRAHUB_API_TOKEN"]
+
+    def journal(self) -> list[dict[str, Any]]:
+        """Every write that the sandbox has received, in order."""
+        entries: list[dict[str, Any]] = httpx.get(
+            f"{self.url}/sandbox/journal", headers={"X-INFRAHUB-KEY": self.token}, trust_env=False
+        ).json()
+        return entries
+
 
 def _short(argument: str) -> str:
     """Paths below the working folder are shown relative to it, as one would type them."""
@@ -74,8 +98,13 @@ def _short(argument: str) -> str:
 
 
 @contextmanager
-def workplace(state: Path) -> Iterator[Workplace]:
-    """Folders emptied, a sandbox on a free port with two branches, the embedded database stopped at the end."""
+def workplace(
+    state: Path, *, branches: Sequence[str] = (INVENTORY, TWO_SOURCES), variables: Mapping[str, str] | None = None
+) -> Iterator[Workplace]:
+    """Folders emptied, a sandbox on a free port with these branches, the embedded database stopped at the end.
+
+    ``variables`` are added to the environment of every call.
+    """
     state = state.resolve()
     ledger = _ledger_folder(state)
     token = secrets.token_urlsafe(24)
@@ -85,14 +114,15 @@ def workplace(state: Path) -> Iterator[Workplace]:
         "APPLY_LEDGER_DATA_DIR": str(ledger),
         "INFRAHUB_SYNC_CACHE_DIR": str(state / "runs"),
         "APPLY_LEDGER_CONFIG": str(state / "apply-ledger.toml"),
+        **(variables or {}),
     }
     (state / "apply-ledger.toml").write_text("", encoding="utf-8")
     _program(environment, "down")
     shutil.rmtree(ledger, ignore_errors=True)
     with _sandbox(environment) as url:
         environment["INFRAHUB_ADDRESS"] = url
-        _settings(state / "apply-ledger.toml", url)
-        for branch in (INVENTORY, TWO_SOURCES):
+        _settings(state / "apply-ledger.toml", url, branches)
+        for branch in branches:
             _create_branch(url, token, branch)
         try:
             yield Workplace(state, url, environment)
@@ -133,13 +163,13 @@ def _sandbox(environment: dict[str, str]) -> Iterator[str]:
             process.terminate()
 
 
-def _settings(path: Path, url: str) -> None:
-    declared = [f'[[destination]]\nurl = "{url}"\nbranch = "{branch}"\n' for branch in (INVENTORY, TWO_SOURCES)]
+def _settings(path: Path, url: str, branches: Sequence[str]) -> None:
+    declared = [f'[[destination]]\nurl = "{url}"\nbranch = "{branch}"\n' for branch in branches]
     path.write_text("\n".join(declared), encoding="utf-8")
 
 
 def _create_branch(url: str, token: str, branch: str) -> None:
-    """Both fork from the empty default branch, so what one of them holds is nothing to the other."""
+    """Each forks from the empty default branch, so what one of them holds is nothing to the others."""
     answer = httpx.post(
         f"{url}/graphql",
         headers={"X-INFRAHUB-KEY": token},

@@ -248,12 +248,12 @@ class KafkaCluster:
             if job.returncode != 0:
                 raise KafkaStartError(f"format of broker {broker.node_id} failed\n{output}")
 
-    def start(self, timeout: float = 60.0) -> None:
+    def start(self, timeout: float = 180.0) -> None:
         for broker in self.brokers:
             broker.start()
         self.wait_ready(timeout)
 
-    def wait_ready(self, timeout: float = 60.0) -> None:
+    def wait_ready(self, timeout: float = 180.0) -> None:
         """Return when every broker answers and sees all the others alive."""
         deadline = time.monotonic() + timeout
         for broker in self.brokers:
