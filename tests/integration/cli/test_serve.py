@@ -45,10 +45,10 @@ def _follow(url: str, run: dict[str, Any], until: set[str]) -> list[str]:
 
 
 def test_a_plan_is_committed_over_http_and_followed_to_its_end(
-    cli: CommandLine, service: subprocess.Popen[str]
+    cli: CommandLine, here: CommandHere, service: subprocess.Popen[str]
 ) -> None:
     cli.source({"name": "one", "description": "first"}, {"name": "two", "description": "second"})
-    planned = cli.plan()
+    planned = json.loads(here.run("plan", "--config-file", "config.yml", "--output", "json").stdout)
     with _serving(cli, "--local") as url, httpx.Client(timeout=60.0) as client:
         order = {"run": planned["run"], "expected_checksum": planned["plan_checksum"], "reason": "from the page"}
         wrong = client.post(f"{url}/commits", json=order | {"expected_checksum": "0" * 64})
@@ -63,7 +63,7 @@ def test_a_plan_is_committed_over_http_and_followed_to_its_end(
         run = client.get(url.removesuffix("/api/v1") + taken.headers["location"]).json()
         assert (run["state"], run["applied"], run["commit"]["reason"]) == ("applied", 2, "from the page")
         assert (run["commit"]["traceparent"], run["actor"]) == (trace, "local")
-    shown = json.loads(cli.run("runs", "show", planned["run"], "--output", "json").stdout)
+    shown = json.loads(here.run("runs", "show", planned["run"], "--output", "json").stdout)
     assert (shown["state"], shown["applied"]) == ("applied", 2)
 
 
