@@ -137,7 +137,7 @@ def aliases_with_an_unknown_field(t: Talk) -> None:
 def enum_on_an_update(t: Talk) -> None:
     """[haz] An unknown choice of an enumeration: an update answers otherwise than a create.
 
-    One fault a request: in which order an update's fields are looked at differs from one start of the server to the next.
+    One fault a request: the order in which an update is checked differs from one start of the server to the next.
     """
     made = t.write("ProbeValueUpsert", values(name=t.name(), role="leaf", level=1)).id
     t.write("ProbeValueUpsert", {"id": made, **values(role="core")})
