@@ -174,7 +174,7 @@ def test_binding_status_follows_claims_commits_and_ends() -> None:
     log.started(1, run_id="run-a")
     log.applied(0, run_id="run-a")
     log.ended("run.applied", run_id="run-a")
-    log.append("checkpoint.published", {}, run_id=None)
+    log.append("kind.tocome", {}, run_id=None)
     status = None
     for event in [*log.events, *log.events]:
         status = BINDING_FOLD.take(status, event)
@@ -185,7 +185,7 @@ def test_binding_status_follows_claims_commits_and_ends() -> None:
     assert (status.writer.epoch, status.writer.process_id) == (1, "p1")
     assert status.last_applied is not None
     assert (status.last_applied.run_id, status.last_applied.position) == ("run-a", 5)
-    assert status.unrecognised == {"checkpoint.published": 1}
+    assert status.unrecognised == {"kind.tocome": 1}
 
 
 @pytest.mark.rules("G9")
