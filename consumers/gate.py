@@ -23,8 +23,8 @@ from ledger.commit import PlanCommit, Policy
 from ledger.destination import OpenDestination, PlannedWriteDestination
 from ledger.errors import Finding
 from ledger.events import Overlap
-from ledger.plan.errors import PlanArtifactError
-from ledger.plan.files import confined
+from ledger.plan.errors import PathOutsideRunError, PlanArtifactError
+from ledger.plan.files import confined, require_inside
 from ledger.plan.model import PlanManifest
 from ledger.plan.reader import PlanArtifact, RawPlanArtifact, read_raw_artifact, require_plan_directory
 from ledger.schema import DestinationSchema
@@ -55,16 +55,30 @@ def read_committed(root: Path, commit: PlanCommit) -> RawPlanArtifact:
     return read_raw_artifact(run_dir)
 
 
-def _locate(root: Path, artifact: str) -> Path:
-    found = ""
+def require_location(artifact: str) -> None:
+    """Refuse what cannot be a run directory below any root, before anything is looked for.
+
+    Raises:
+        ArtifactLocationError: a URL, an absolute path, or one that leads out.
+    """
     if "://" in artifact:
-        found = "a URL; what a message names is never fetched"
-    else:
-        try:
-            return confined(root, artifact)
-        except PlanArtifactError as exc:
-            found = exc.found
-    raise ArtifactLocationError(
+        raise _no_location("a URL; what a message names is never fetched")
+    try:
+        require_inside(artifact)
+    except PathOutsideRunError as exc:
+        raise _no_location(exc.found) from exc
+
+
+def _locate(root: Path, artifact: str) -> Path:
+    require_location(artifact)
+    try:
+        return confined(root, artifact)
+    except PlanArtifactError as exc:
+        raise _no_location(exc.found) from exc
+
+
+def _no_location(found: str) -> ArtifactLocationError:
+    return ArtifactLocationError(
         checked="the artifact's location in the commit",
         expected="a run directory relative to the writer's artifact root, as <sync name>/<run id>",
         found=found,

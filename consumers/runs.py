@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from consumers.apply import BY_WRITER, Ending, RunApplication
@@ -19,7 +20,7 @@ from consumers.errors import (
     WriterNotSetUpError,
     exit_code_of_refusal,
 )
-from consumers.gate import AdmittedPlan, Gate, read_committed
+from consumers.gate import AdmittedPlan, Gate, read_committed, require_location
 from consumers.history import RunHistory, read_history
 from consumers.lease import Clock, LeaseGuard, LeaseKeeper, suspend_clock
 from consumers.opening import LeftWhileOpening, open_while_wanted
@@ -37,13 +38,22 @@ from ledger.errors import ApplyLedgerError, ConfigurationError, Finding
 from ledger.events import PlanRefused, RunResumed, RunStarted
 from ledger.exit_codes import ExitCode
 from ledger.plan.checksum import checksummed_body
-from ledger.plan.errors import PlanCopyFailedError
+from ledger.plan.errors import ArtifactStoreAwayError, PlanCopyFailedError
+from ledger.plan.object_store import fetched_run
+from ledger.plan.private_copy import copy_folder
+from ledger.plan.reader import RawPlanArtifact
 from ledger.plan.stored_operations import identifiers_of, object_keys_of
 from ledger.shortage import MachineShortageError, shortage_of
 from ledger.store.errors import StoreError
 from ledger.store.records import Order
 
-ORDERS_WAIT = (WriterNotSetUpError, DestinationAwayError, MachineShortageError, PlanCopyFailedError)
+ORDERS_WAIT = (
+    WriterNotSetUpError,
+    DestinationAwayError,
+    MachineShortageError,
+    PlanCopyFailedError,
+    ArtifactStoreAwayError,
+)
 """Trouble of this process, its machine or the destination, not of the plan: the order stays open until it is over."""
 
 _NO_REFUSALS = (StoreError, LeaseLostError, DispatchRefusedError, *ORDERS_WAIT)
@@ -206,7 +216,19 @@ class _OneRun:
         return RunOutcome(self._order.run_id, ending)
 
     async def _pass_gate(self, policy: Policy) -> AdmittedPlan:
-        raw = await asyncio.to_thread(read_committed, self._worker.settings.artifact_root, self._commit)
+        async with self._run_directory() as root:
+            raw = await asyncio.to_thread(read_committed, root, self._commit)
+            return await self._pass_gate_with(raw, policy)
+
+    @asynccontextmanager
+    async def _run_directory(self) -> AsyncIterator[Path]:
+        """The root of the committed run; of one in an object store, of a copy that lasts as long as the gate."""
+        require_location(self._commit.artifact)
+        with ExitStack() as copies:
+            fetched = fetched_run(self._worker.settings.artifact_root, self._commit.artifact, within=copy_folder())
+            yield await asyncio.to_thread(copies.enter_context, fetched)
+
+    async def _pass_gate_with(self, raw: RawPlanArtifact, policy: Policy) -> AdmittedPlan:
         opened = await open_while_wanted(
             self._open_once, order=self._order, control=self._control, settings=self._worker.settings
         )

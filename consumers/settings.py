@@ -7,6 +7,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from ledger.plan.object_store import ObjectStore
+
 MOST_SECONDS = 86_400.0
 """The longest lease and quiet period; the ledger's functions refuse more, because no other function ends either."""
 
@@ -54,7 +56,8 @@ class WriterSettings(WriterTimes):
     """How one writer behaves.
 
     Attributes:
-        artifact_root: run directories are looked for below this folder and nowhere else; nothing is written there.
+        artifact_root: run directories are looked for below this folder, or in this object store, and nowhere else;
+            nothing is written there.
     """
 
-    artifact_root: Path
+    artifact_root: Path | ObjectStore

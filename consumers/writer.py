@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import structlog
 from pydantic import ValidationError
@@ -187,7 +188,7 @@ class BindingWriter:
             commit = await worker.ledger.run_commit(worker.keeper.lease.binding_id, order.run_id)
         except ValidationError:
             return  # an order that nobody can read is judged where it is carried out
-        if commit is None or (self._settings.artifact_root / commit.artifact).is_dir():
+        if commit is None or await asyncio.to_thread(self._holds, commit.artifact):
             return
         raise ArtifactElsewhereError(
             checked=f"the run {order.run_id} of {commit.source}, which was ordered before",
@@ -195,6 +196,10 @@ class BindingWriter:
             found="no such folder on this host",
             next_action="run `apply` or `work` where that run was planned, then this one again",
         )
+
+    def _holds(self, artifact: str) -> bool:
+        root = self._settings.artifact_root
+        return (root / artifact).is_dir() if isinstance(root, Path) else root.holds(artifact)
 
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[RunWorker]:

@@ -207,7 +207,7 @@ def new_writer(
         dsns.writer,
         binding,
         InfrahubOpener(lambda asked: infrahub_settings(settings, settings.declared(asked))),
-        WriterSettings(artifact_root=settings.cache_dir, **settings.writer.model_dump()),
+        WriterSettings(artifact_root=settings.artifact_root, **settings.writer.model_dump()),
         aliases=settings.declared(binding).other_names,
         observe=shown,
         turns=turns,

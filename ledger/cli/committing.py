@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -65,6 +66,7 @@ async def place_commit(settings: Settings, commit: PlanCommit) -> PlacedCommit:
 
     Raises:
         ConfigurationError: the destination is not declared, or what Kafka needs is missing.
+        ArtifactStoreAwayError, ArtifactInStoreDiffersError: the run cannot be put where writers look for it.
         PublishError: it was not published, or whether it was is unknown; doing it again is safe.
         StoreError: the inbox refused it, or cannot be reached.
     """
@@ -72,6 +74,7 @@ async def place_commit(settings: Settings, commit: PlanCommit) -> PlacedCommit:
         async with open_ledger(settings) as ledger:
             return await place_commit_in(settings, ledger, commit)
     commit = commit.model_copy(update={"binding": settings.declared(commit.binding).binding})
+    await _into_store(settings, commit)
     return PlacedCommit(commit, place=await _published(settings, commit))
 
 
@@ -79,11 +82,24 @@ async def place_commit_in(settings: Settings, ledger: Ledger, commit: PlanCommit
     """The same with a ledger that is open; raises as :func:`place_commit`."""
     commit = await _to_declared(settings, ledger, commit)
     if not settings.kafka.is_configured:
+        await _into_store(settings, commit)
         return PlacedCommit(commit, await ledger.submit_commit(await ledger.register_binding(commit.binding), commit))
     receipt = await _answered_before(ledger, commit)
     if receipt is not None:
         return PlacedCommit(commit, receipt)
+    await _into_store(settings, commit)
     return PlacedCommit(commit, place=await _published(settings, commit))
+
+
+async def _into_store(settings: Settings, commit: PlanCommit) -> None:
+    """Before anybody can be told to apply a run, it is where writers look for it."""
+    root = settings.artifact_root
+    if isinstance(root, Path):
+        return
+    from producers.stored_runs import store_run
+
+    if await asyncio.to_thread(store_run, root, settings.cache_dir, commit):
+        people.print(f"run {commit.run_id} is stored at {root}/{commit.artifact}")
 
 
 async def order_resume(

@@ -17,6 +17,9 @@ _LEAST = 8
 """Characters of a secret from which on it is looked for: a shorter one may be part of any word."""
 
 
+_OF_OBJECT_STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
 class SecretInWordsError(UsageError):
     """A reason or an actor holds a token or a password that the service knows; nothing is recorded (G12)."""
 
@@ -60,6 +63,7 @@ def _known(settings: Settings, config_file: Path | None) -> Iterator[str]:
         yield password.get_secret_value()
     for dsn in (settings.dsn, settings.admin_dsn):
         yield from _password(dsn)
+    yield from filter(None, (os.environ.get(name) for name in _OF_OBJECT_STORES))
     if config_file is not None:
         yield from _token_of_sync(config_file)
 

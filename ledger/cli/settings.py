@@ -38,6 +38,7 @@ from ledger.cli.kafka_settings import KafkaSettings
 from ledger.cli.secret_files import secret_file
 from ledger.cli.variables import ANOTHER_NAME, require_known_variables
 from ledger.errors import ConfigurationError
+from ledger.plan.object_store import ObjectStore
 
 PREFIX = "APPLY_LEDGER_"
 FILE_NAME = "apply-ledger.toml"
@@ -120,6 +121,7 @@ class Settings(BaseSettings):
     cache_dir: Path = Field(
         default=Path(".infrahub-sync-cache"), validation_alias=AliasChoices("INFRAHUB_SYNC_CACHE_DIR", "cache_dir")
     )
+    artifact_store: str | None = None
     checkpoint_keys: Path = Field(default_factory=lambda: _configuration_folder(os.environ) / "keys")
     checkpoint_dir: Path = Path("checkpoints")
     writer: WriterTimes = WriterTimes()
@@ -134,6 +136,21 @@ class Settings(BaseSettings):
         from producers.run_directory import CACHE_VARIABLE, cache_root
 
         return cache_root({CACHE_VARIABLE: str(path)})
+
+    @field_validator("artifact_store")
+    @classmethod
+    def _store_of_artifacts(cls, address: str | None) -> str | None:
+        if address is not None:
+            try:
+                ObjectStore.at(address)
+            except ConfigurationError as exc:
+                raise ValueError(f"expected {exc.expected}; {exc.next_action}") from None
+        return address
+
+    @property
+    def artifact_root(self) -> Path | ObjectStore:
+        """Where a writer looks for what a commit names."""
+        return self.cache_dir if self.artifact_store is None else ObjectStore.at(self.artifact_store)
 
     @model_validator(mode="after")
     def _one_declaration_of_each(self) -> Self:

@@ -55,6 +55,16 @@ class PlanCopyFailedError(PlanArtifactError):
     exit_code: ClassVar[ExitCode] = ExitCode.ERROR
 
 
+class ArtifactStoreAwayError(PlanArtifactError):
+    """The object store of run directories does not answer, or not to us. That says nothing about a plan."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class ArtifactInStoreDiffersError(PlanArtifactError):
+    """The object store holds another plan under the name of this run; neither is touched (G1)."""
+
+
 class FurtherFaultsError(PlanArtifactError):
     """More faults than are kept one by one; how many there are besides is said (G11)."""
 

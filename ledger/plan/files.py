@@ -153,12 +153,7 @@ def confined(run_dir: Path, relative: str) -> Path:
             symbolic link that leads out.
         PlanArtifactUnreadableError: the links on the way cannot be followed.
     """
-    parts = relative.split("/", MAX_PATH_PARTS)
-    if len(relative) > MAX_PATH or len(parts) > MAX_PATH_PARTS:
-        raise _outside_run(relative, f"a path of {len(relative):,} characters, deeper or longer than any of a run")
-    if any(part in ("", ".", "..") or "\\" in part or "\x00" in part for part in parts):
-        raise _outside_run(relative, "a path with an empty, '.' or '..' part, a backslash or a zero byte")
-    path = run_dir / PurePosixPath(relative)
+    path = run_dir / require_inside(relative)
     try:
         inside = path.resolve().is_relative_to(run_dir.resolve())
     except (OSError, RuntimeError) as exc:  # RuntimeError is how pathlib reports a loop of links before 3.13.
@@ -166,6 +161,20 @@ def confined(run_dir: Path, relative: str) -> Path:
     if not inside:
         raise _outside_run(relative, "a symbolic link that leads out of the run directory")
     return path
+
+
+def require_inside(relative: str) -> PurePosixPath:
+    """A recorded path that names a place below where it is looked for, whatever stands there.
+
+    Raises:
+        PathOutsideRunError: absolute, empty, with ``.``, ``..``, a backslash or a zero byte.
+    """
+    parts = relative.split("/", MAX_PATH_PARTS)
+    if len(relative) > MAX_PATH or len(parts) > MAX_PATH_PARTS:
+        raise _outside_run(relative, f"a path of {len(relative):,} characters, deeper or longer than any of a run")
+    if any(part in ("", ".", "..") or "\\" in part or "\x00" in part for part in parts):
+        raise _outside_run(relative, "a path with an empty, '.' or '..' part, a backslash or a zero byte")
+    return PurePosixPath(relative)
 
 
 def _outside_run(relative: str, found: str) -> PathOutsideRunError:

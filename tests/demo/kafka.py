@@ -43,7 +43,7 @@ TIMES = {
 CONVERGE = ("--on-unknown", "converge")
 """A busy machine may take longer than a request may last; such an operation is settled and sent again."""
 KILL_AFTER = 300
-ALL_WITHIN = 300.0
+ALL_WITHIN = 600.0
 
 
 def main() -> int:
