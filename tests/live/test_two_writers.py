@@ -19,9 +19,9 @@ from tests.support.operations import many, update
 
 pytestmark = pytest.mark.timeout(3600)
 
-HASTY = {"request_timeout": 0.8, "lease_ttl": 4.0, "settle_seconds": 2.5}
-HELD = 1.8
-"""Longer than the time-out and shorter than time-out and quiet time together, with a second for a slow server."""
+HASTY = {"request_timeout": 3.0, "lease_ttl": 8.0, "settle_seconds": 8.0}
+HELD = 4.5
+"""Longer than the time-out, and shorter than time-out and quiet time together by six seconds for a slow server."""
 CHOICES = (("blue", "green", "red"), ("red", "blue"))
 _ROUNDS = 40
 _UPSERT = "mutation($data: LocationSiteUpsertInput!) { LocationSiteUpsert(data: $data) { ok object { id } } }"
