@@ -151,7 +151,7 @@ async def test_ff24_a_kind_that_the_server_cannot_match_is_there_once(real: Real
 async def test_ff24_a_server_that_goes_in_the_middle_was_sent_nothing_and_needs_no_settling(real: RealWriter) -> None:
     real.changes["settle_seconds"] = 600.0
     gone = RunningSandbox(REAL_SCHEMA, token=TOKEN).start()
-    real.sandbox, real.branch = gone, "main"
+    real.sandbox, real.url, real.branch = gone, gone.url, "main"
     port = int(gone.url.rpartition(":")[2])
     stored = await real.commit("run-1", [manufacturer("Juniper"), manufacturer("Cisco")])
     pauses = Pauses()
@@ -164,7 +164,7 @@ async def test_ff24_a_server_that_goes_in_the_middle_was_sent_nothing_and_needs_
     assert outcome.exit_code is ExitCode.STOPPED_MAYBE_WRITTEN
     assert len(gone.journal) == 0
     with RunningSandbox(REAL_SCHEMA, token=TOKEN, port=port) as back:
-        real.sandbox = back
+        real.sandbox, real.url = back, back.url
         body = await real.body("run-1", "operation.unknown")
         assert (body["error"], body["sent"], body["wrote"]) == ("DestinationUnreachableError", False, None)
         row = await real.ledger.binding(real.binding)
