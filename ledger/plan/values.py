@@ -88,7 +88,7 @@ def require_known_kind(operation: PlannedOperation, schema: DestinationSchema) -
         checked=f"the kind of {operation.action} {operation.operation_id}",
         expected="a kind that the destination's schema has and that can be written",
         found=quoted_name(operation.kind)
-        + (", a generic" if operation.kind in schema.kinds else ", which is not in it"),
+        + (", a generic" if operation.kind in schema.kinds else ", which the schema does not have"),
         next_action="load the schema that this plan was made for, or make a new plan",
     )
 

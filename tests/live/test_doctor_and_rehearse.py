@@ -14,24 +14,9 @@ import pytest
 from ledger.cli.main import main
 from tests.live.infrahub import LiveBranch, LiveInfrahub
 from tests.live.program import LiveProgram
+from tests.support.command_line import CONFIGURATION
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
-
-CONFIGURATION = """
-name: tags
-source:
-  name: jsonl
-  settings: {directory: data}
-destination:
-  name: infrahub
-schema_mapping:
-  - name: BuiltinTag
-    mapping: tags
-    identifiers: [name]
-    fields:
-      - {name: name, mapping: name}
-      - {name: description, mapping: description}
-"""
 
 _NEW_ACCOUNT = "mutation($data: CoreAccountCreateInput!) { CoreAccountCreate(data: $data) { ok object { id } } }"
 _DELETE_ACCOUNT = "mutation($id: String!) { CoreAccountDelete(data: {id: $id}) { ok } }"
