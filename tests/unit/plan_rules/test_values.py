@@ -210,7 +210,7 @@ class TestSecrets:
 class TestKnownKind:
     def test_the_kind_must_be_writable_and_known(self) -> None:
         assert require_known_kind(device(), SCHEMA) is DEVICE
-        with pytest.raises(SchemaMismatchError, match="not in it"):
+        with pytest.raises(SchemaMismatchError, match="does not have"):
             require_known_kind(create("Nope", {"name": "x"}), SCHEMA)
         with pytest.raises(SchemaMismatchError, match="a generic"):
             require_known_kind(create("LocationHosting", {"name": "x"}), SCHEMA)
