@@ -41,6 +41,7 @@ test: $(BIN)/.installed ## lint, types, import rules and every test
 	@rm -rf $(STATE) && mkdir -p $(STATE)
 	@bash tests/support/require_postgresql_15.sh
 	@bash tests/support/require_kafka.sh
+	@bash tests/support/require_chromium.sh
 	@$(MAKE) --no-print-directory lint
 	@$(CLEAN) $(BIN)/python -m pytest $(PYTEST_ARGS)
 
