@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -13,11 +14,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
 from ledger.api import event_routes, order_routes, reading_routes, status_routes
-from ledger.api.gate import Gate
+from ledger.api.callers import Callers
+from ledger.api.gate import Gate, Pages
 from ledger.api.limits import RateLimiter
 from ledger.api.problems import MEDIA_TYPE, Problem, answer_errors
 from ledger.api.rights import BASE, NOBODY_ASKED, RIGHTS, Address
 from ledger.api.service import ApiService, answer_bytes, authorise
+from ledger.api.sessions import Sessions
 from ledger.store.tokens import TokenQueries
 
 _PROBLEMS = {
@@ -36,20 +39,31 @@ _PROBLEMS = {
 }
 
 
-def create_app(service: ApiService, tokens: TokenQueries | None) -> Gate:
+PagesMaker = Callable[[ApiService, Callers], Pages]
+"""Makes what answers people, over the same service and the same callers."""
+
+
+def create_app(service: ApiService, tokens: TokenQueries | None, pages: PagesMaker | None = None) -> Gate:
     """The application over one ledger, behind its gate. What goes wrong in it leaves through the gate as well.
 
     Args:
         service: what the routes work with.
         tokens: where tokens are looked up; None for local mode, in which nobody is asked for one.
+        pages: makes the pages for people; None for an API without them.
     """
     limits = service.limits
-    return Gate(
-        _routed(service),
+    callers = Callers(
         tokens=tokens,
-        limits=limits,
         rates=RateLimiter(limits.requests_per_second, limits.burst),
         failures=RateLimiter(limits.failed_logins_per_minute / 60, max(10.0, limits.failed_logins_per_minute / 3)),
+        metrics=service.metrics,
+        sessions=Sessions(limits.session_hours * 3600),
+    )
+    return Gate(
+        _routed(service),
+        pages=None if pages is None else pages(service, callers),
+        callers=callers,
+        limits=limits,
         metrics=service.metrics,
     )
 

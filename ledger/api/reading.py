@@ -204,7 +204,7 @@ class LedgerReader:
                 f"the operation {ordinal} of run {run_id}",
                 "list its operations; there are none before a writer has verified the plan",
             )
-        coverage = await coverage_of(self.ledger, checksum, parsed_object(rows[0].line) or {})
+        coverage = await coverage_of(self.ledger, checksum, parsed_object(rows[0].line) or {}, ordinal=ordinal)
         return views.operation_detail(rows[0], observed_values(coverage))
 
     async def events(

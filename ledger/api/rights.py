@@ -18,7 +18,9 @@ _OPERATOR = frozenset({Role.OPERATOR})
 Address = tuple[str, str]
 """Method and path, as the routes have it."""
 
-RIGHTS: Mapping[Address, frozenset[Role]] = {
+Rights = Mapping[Address, frozenset[Role]]
+
+RIGHTS: Rights = {
     ("GET", "/metrics"): _ALL,
     ("GET", f"{BASE}/openapi.json"): _ALL,
     ("GET", f"{BASE}/bindings"): _ALL,
@@ -45,13 +47,13 @@ RIGHTS: Mapping[Address, frozenset[Role]] = {
 }
 
 
-def require_right(caller: Caller, address: Address) -> None:
-    """Refuse what this caller's role may not ask for.
+def require_right(caller: Caller, address: Address, rights: Rights = RIGHTS) -> None:
+    """Refuse what this caller's role may not ask for, by a table of addresses.
 
     Raises:
         ForbiddenError: it may not, or nobody may.
     """
-    roles = RIGHTS.get(address, frozenset())
+    roles = rights.get(address, frozenset())
     if caller.role not in roles:
         wanted = " or ".join(role for role in Role if role in roles) or "no role: nobody has this right"
         raise ForbiddenError(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import uvicorn
 
-from ledger.api.application import create_app
+from ledger.api.application import PagesMaker, create_app
 from ledger.api.following import ProjectionFollower
 from ledger.api.gate import Gate
 from ledger.api.limits import ApiLimits, StreamSlots
@@ -52,7 +52,7 @@ class Connections:
 
 @asynccontextmanager
 async def open_api(
-    dsns: Connections, *, limits: ApiLimits, orders: Orders | None, local: bool
+    dsns: Connections, *, limits: ApiLimits, orders: Orders | None, local: bool, pages: PagesMaker | None = None
 ) -> AsyncIterator[tuple[Gate, ApiService]]:
     """The application, with what it needs open.
 
@@ -61,6 +61,7 @@ async def open_api(
         limits: of the settings.
         orders: what takes orders; None to only read.
         local: nobody is asked for a token. For loopback alone; :func:`listen` sees to it.
+        pages: makes the pages for people; None for an API without them.
 
     Raises:
         StoreError: the ledger cannot be reached.
@@ -95,7 +96,7 @@ async def open_api(
             metrics=ApiMetrics(),
         )
         try:
-            yield create_app(service, None if local else tokens), service
+            yield create_app(service, None if local else tokens, pages), service
         finally:
             await watch.close()
 
