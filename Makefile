@@ -13,7 +13,7 @@ CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | grep -v '^APPLY_LEDGER_TEST_' | 
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo demo-kafka test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults tamper streams lock clean
+.PHONY: help demo demo-kafka test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults soak tamper streams lock clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -128,6 +128,11 @@ faults: $(BIN)/.installed ## the crash campaign: N episodes (100) of a SEED (1),
 	@bash tests/support/require_postgresql_15.sh
 	@mkdir -p $(STATE)
 	@$(CLEAN) $(BIN)/python -m tests.faults.campaign --count $(N) --seed $(SEED) $(FAULTS_ARGS)
+
+SECONDS ?= 600
+soak: $(BIN)/.installed ## SECONDS (600) of a SEED (1): three workers, a broker and a database are killed at random, then every account is checked
+	@bash tests/support/require_kafka.sh
+	@$(CLEAN) $(BIN)/python -m tests.faults.soak --seconds $(SECONDS) --seed $(SEED) $(SOAK_ARGS)
 
 tamper: $(BIN)/.installed ## N random edits (1000) of a ledger with all rights, of a SEED (1): verify must find each
 	@$(CLEAN) $(BIN)/python -m tests.support.tampering_campaign --count $(if $(filter command,$(origin N)),$(N),1000) --seed $(SEED)

@@ -36,6 +36,7 @@ class KafkaSettings(BaseModel):
         request_timeout: of one request to a broker.
         publish_within: how long the publication of one commit may take altogether.
         taken_within: how long ``apply`` waits for an intake to take its commit.
+        session_timeout: how long a silent intake keeps its partitions.
         stuck_after: an intake without a finished poll for so long ends its process.
     """
 
@@ -57,6 +58,7 @@ class KafkaSettings(BaseModel):
     request_timeout: float = Field(default=10.0, gt=0)
     publish_within: float = Field(default=30.0, gt=0)
     taken_within: float = Field(default=120.0, gt=0)
+    session_timeout: float = Field(default=10.0, gt=0)
     stuck_after: float = Field(default=60.0, gt=0)
 
     @model_validator(mode="after")
@@ -153,6 +155,8 @@ class KafkaSettings(BaseModel):
             group=self.group,
             client_id=f"{self.client_id}-intake",
             request_timeout=self.request_timeout,
+            session_timeout=self.session_timeout,
+            heartbeat_interval=self.session_timeout / 3,
             stuck_after=self.stuck_after,
         )
 

@@ -10,10 +10,13 @@ import asyncio
 import atexit
 import os
 import shutil
+import signal
 import tempfile
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +26,7 @@ import asyncpg
 
 from ledger.store.binaries import PostgresBinaries, find_binaries, inspect_folder, runnable_by
 from ledger.store.cluster import SUPERUSER, Cluster, socket_folder
-from ledger.store.process_table import process_is_alive
+from ledger.store.process_table import process_is_alive, processes_in
 from ledger.store.system_account import server_account
 
 Version = Literal["15", "18"]
@@ -99,6 +102,18 @@ class PostgresServer:
             self.cluster.stop(mode="immediate")
             shutil.rmtree(self.root, ignore_errors=True)
             shutil.rmtree(self.cluster.sockets, ignore_errors=True)
+
+    def crash(self, *, all_processes: bool) -> None:
+        """kill -9 of the postmaster, or of every process of the server at once, and start it again: crash recovery."""
+        postmaster = self.cluster.pid()
+        if postmaster is None:
+            raise LookupError("the server does not run")
+        for pid in [postmaster, *(processes_in(self.cluster.data) if all_processes else ())]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while self.cluster.pid() is not None:
+            time.sleep(0.005)
+        self.cluster.start()
 
     def dsn(self, database: str, *, user: str = SUPERUSER) -> str:
         """Connection URI; all test roles share one password."""

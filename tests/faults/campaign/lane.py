@@ -9,11 +9,8 @@ import argparse
 import asyncio
 import json
 import logging
-import os
-import signal
 import socket
 import sys
-import time
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,7 +21,6 @@ from typing import Any
 import structlog
 
 from consumers.infrahub.sandbox import RunningSandbox
-from ledger.store.process_table import processes_in
 from tests.faults.campaign.episode import Episode
 from tests.faults.campaign.plans import Pool, prepare
 from tests.faults.campaign.script import script_of
@@ -53,19 +49,8 @@ class Database:
         return self.server.dsn(self.name, user=ROLES["writer"])
 
     def kill(self, *, all_processes: bool) -> None:
-        """kill -9 of the postmaster, or of every process of the server at once, and start it again: crash recovery."""
-        cluster = self.server.cluster
-        postmaster = cluster.pid()
-        if postmaster is None:
-            raise LookupError("the server does not run")
-        for pid in [postmaster, *(processes_in(cluster.data) if all_processes else ())]:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        while cluster.pid() is not None:
-            time.sleep(0.005)
-        cluster.start()
+        """kill -9 of the postmaster, or of every process of the server at once, and start it again."""
+        self.server.crash(all_processes=all_processes)
 
     def restart(self) -> None:
         """An administrator's restart."""
