@@ -6,12 +6,13 @@ import argparse
 import asyncio
 import logging
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
 
 from tests.faults.soak.script import script_of
-from tests.faults.soak.soak import Soak
+from tests.faults.soak.soak import Report, Soak
 
 
 def main() -> int:
@@ -25,7 +26,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # brokers that are away are what this is about
     script = script_of(options.seed, options.seconds)
-    report = asyncio.run(Soak(script, folder.resolve(), lambda text: print(text, flush=True)).run())
+    report = asyncio.run(_run(Soak(script, folder.resolve(), lambda text: print(text, flush=True))))
     for violation in report.wrong:
         print(f"VIOLATION: {violation}")
     print("\n".join(report.lines()))
@@ -34,6 +35,14 @@ def main() -> int:
         return 1
     shutil.rmtree(folder)
     return 0
+
+
+async def _run(soak: Soak) -> Report:
+    """Whoever ends the soak early by a signal leaves no broker, database or worker behind."""
+    task = asyncio.ensure_future(soak.run())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await task
 
 
 if __name__ == "__main__":

@@ -96,7 +96,7 @@ class WorkerProcess:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        if "Traceback" in self.log.read_text(encoding="utf-8", errors="replace"):
+        if self.log.exists() and "Traceback" in self.log.read_text(encoding="utf-8", errors="replace"):
             self.wrong.append(f"{self.name}: a defect, see {self.log}")
 
     async def _freeze(self, seconds: float) -> None:
