@@ -76,6 +76,7 @@ async def _serve(
     from ledger.api.serving import Certificate, Connections, address_of, listen, open_api, serve_until
     from ledger.cli.api_orders import CommandOrders
     from ledger.cli.serving import until_signalled
+    from ledger.dashboard.application import Dashboard
 
     listener = listen(host, port, local=local)
     try:
@@ -83,9 +84,12 @@ async def _serve(
         async with await _opened(dsns) as ledger:
             orders = None if read_only else CommandOrders(settings, ledger)
             connections = Connections(reader=dsns.reader, writer=dsns.writer, projector=dsns.projector)
-            async with open_api(connections, limits=settings.api, orders=orders, local=local) as (app, service):
+            opened = open_api(connections, limits=settings.api, orders=orders, local=local, pages=Dashboard)
+            async with opened as (app, service):
                 stop = until_signalled()
-                people.print(f"the ledger at {address_of(listener, tls=tls is not None)}/api/v1")
+                address = address_of(listener, tls=tls is not None)
+                people.print(f"the ledger at {address}/api/v1")
+                people.print(f"its pages at {address}/")
                 _say_who_may_ask(local=local, any_works=any(item.works for item in await ledger.tokens()))
                 await serve_until(stop, app, service, listener, certificate=tls and Certificate(*tls))
     finally:

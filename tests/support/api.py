@@ -10,12 +10,14 @@ from typing import Any
 
 import httpx
 
+from ledger.api.application import PagesMaker
 from ledger.api.gate import Gate
 from ledger.api.limits import ApiLimits
 from ledger.api.orders import Orders
 from ledger.api.service import ApiService
 from ledger.api.serving import Connections, address_of, listen, open_api, serve_until
 from ledger.api.tokens import Role, new_token
+from ledger.dashboard.application import Dashboard
 from ledger.store.served import ServedLedger
 
 BASE = "/api/v1"
@@ -62,11 +64,12 @@ async def served(
     orders: Orders | None = None,
     tokens: Mapping[Role, str] | None = None,
     local: bool = False,
+    pages: PagesMaker | None = Dashboard,
 ) -> AsyncIterator[Served]:
-    """The application over a test database."""
+    """The application over a test database, with its pages for people."""
     made = tokens if tokens is not None else await make_tokens(dsns)
     chosen = limits or ApiLimits(requests_per_second=1e6, burst=10**6, failed_logins_per_minute=1e6)
-    async with open_api(connections(dsns), limits=chosen, orders=orders, local=local) as (app, service):
+    async with open_api(connections(dsns), limits=chosen, orders=orders, local=local, pages=pages) as (app, service):
         yield Served(app, service, made)
 
 

@@ -1,0 +1,61 @@
+"""States in words and tones, the same ones on every page; the words are those of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+Tone = Literal["good", "busy", "warn", "bad", "quiet"]
+
+
+class State(NamedTuple):
+    """How one state looks: its tone, its word, and what it means."""
+
+    tone: Tone
+    word: str
+    meaning: str
+
+
+STATES: Mapping[str, State] = {
+    # runs
+    "open": State("busy", "waiting", "committed; no writer has ended it yet"),
+    "running": State("busy", "applying", "a writer is at it"),
+    "applied": State("good", "applied", "every operation was applied or skipped"),
+    "stopped": State("warn", "stopped", "stopped between two operations; nothing is in doubt"),
+    "failed": State("bad", "failed", "stopped at an operation that is proven to have written nothing"),
+    "interrupted": State("bad", "interrupted", "stopped at an operation that may have written"),
+    "refused": State("bad", "refused", "refused before anything was written"),
+    # operations
+    "skipped": State("quiet", "skipped", "a recorded delete; it is not executed"),
+    "unknown": State("bad", "unknown", "may have written: its answer was lost"),
+    "not_attempted": State("quiet", "not attempted", "no request was sent for it"),
+    # destinations
+    "in_line": State("good", "in line", "the last run was applied, and nothing waits"),
+    "applying": State("busy", "applying", "a writer is at a run"),
+    "waiting": State("busy", "orders wait", "a writer is there and has orders to carry out"),
+    "no_writer": State("warn", "no writer", "orders wait, and no process holds the lease"),
+    "stalled": State("warn", "stalled", "a run was begun, and no process holds the lease"),
+    "new": State("quiet", "new", "nothing was ever applied here"),
+    # orders, writers and the rest
+    "done": State("good", "done", "carried out"),
+    "live": State("good", "live", "a process holds the lease"),
+    "free": State("quiet", "free", "no process holds the lease"),
+    "ok": State("good", "ok", "nothing is wrong"),
+    "warning": State("warn", "look at it", "something needs a look"),
+    "bad": State("bad", "wrong", "something is wrong"),
+}
+
+
+def tone(name: str) -> Tone:
+    """How a state is coloured; one that is not known is quiet."""
+    return STATES[name].tone if name in STATES else "quiet"
+
+
+def word(name: str) -> str:
+    """The word for a state."""
+    return STATES[name].word if name in STATES else name.replace("_", " ")
+
+
+def described(name: str) -> str:
+    """What a state means; empty for one that is not known."""
+    return STATES[name].meaning if name in STATES else ""
