@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from consumers.control import RunControl
 from consumers.errors import DispatchRefusedError
 from consumers.lease import Clock, LeaseGuard, LeaseKeeper
 from consumers.outcomes import OPERATIONAL_FAILURES, Verdict, applied_verdict, failure_verdict, not_begun_verdict
 from consumers.pauses import PauseHook, PausePoint
+from ledger import spans
 from ledger.destination import PlannedWriteDestination
 from ledger.plan.model import PlannedOperation
 
@@ -52,10 +54,7 @@ class Dispatch:
         """
         if self._begun is None:
             self._guard.begin_unmarked()
-            self._begun = asyncio.create_task(
-                self._destination.apply_planned_operation(operation=operation, peers=self._peers),
-                name="operation begun",
-            )
+            self._begun = asyncio.create_task(self._write(operation), name="operation begun")
 
     async def give_up(self) -> None:
         """End what was begun for a mark that was not made. It has sent nothing, so nothing is to be recorded."""
@@ -99,7 +98,7 @@ class Dispatch:
                 answered = await begun
             else:
                 self._guard.begin()
-                answered = await self._destination.apply_planned_operation(operation=operation, peers=self._peers)
+                answered = await self._write(operation)
         except OPERATIONAL_FAILURES as failure:
             return failure_verdict(failure)
         return applied_verdict(
@@ -109,3 +108,15 @@ class Dispatch:
             duration_ms=int((self._clock() - sent) * 1000),
             note=self._notes.get(operation.operation_id),
         )
+
+    def _write(self, operation: PlannedOperation) -> Coroutine[Any, Any, str]:
+        """The one call of the write surface."""
+        if spans.is_on():
+            return self._write_in_span(operation)
+        return self._destination.apply_planned_operation(operation=operation, peers=self._peers)
+
+    async def _write_in_span(self, operation: PlannedOperation) -> str:
+        """The same with a span that says which operation it is, and nothing of what is in it."""
+        told = {"apply_ledger.operation_id": operation.operation_id, "apply_ledger.kind": operation.kind}
+        with spans.span(operation.action, attributes=told):
+            return await self._destination.apply_planned_operation(operation=operation, peers=self._peers)

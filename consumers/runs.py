@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -44,6 +44,7 @@ from ledger.plan.private_copy import copy_folder
 from ledger.plan.reader import RawPlanArtifact
 from ledger.plan.stored_operations import identifiers_of, object_keys_of
 from ledger.shortage import MachineShortageError, shortage_of
+from ledger.spans import Attributes, Span, span
 from ledger.store.errors import StoreError
 from ledger.store.records import Order
 
@@ -116,9 +117,13 @@ class RunWorker:
         except UnusableOrderError as refusal:
             return await self.refuse(order, RunRecorder(self.keeper, history, operations_count=0), refusal.findings)
         recorder = RunRecorder(self.keeper, history, operations_count=commit.operations_count)
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(control.close)
-            return await _OneRun(self, order, commit, recorder, control, stack).carry_out()
+        with self._span(order, commit) as told:
+            async with AsyncExitStack() as stack:
+                stack.push_async_callback(control.close)
+                outcome = await _OneRun(self, order, commit, recorder, control, stack).carry_out()
+            if outcome.ending != "run.applied":
+                told.failed(outcome.ending)
+            return outcome
 
     async def known_outcome(self, run_id: str) -> RunOutcome:
         """How a run ended for which nothing is ordered any more.
@@ -130,6 +135,11 @@ class RunWorker:
         if history.last_terminal is None:
             raise LookupError(f"nothing is ordered for run {run_id}, and nothing is recorded of it")
         return _known_outcome(history)
+
+    def _span(self, order: Order, commit: PlanCommit) -> AbstractContextManager[Span]:
+        """The run below the span of its commit, in whatever process that was; a resumed run as well."""
+        told: Attributes = {"apply_ledger.run_id": order.run_id, "apply_ledger.operations": commit.operations_count}
+        return span("apply", kind="consumer", parent=commit.traceparent, attributes=told)
 
     async def _history(self, run_id: str) -> RunHistory:
         return await read_history(run_id, self.ledger.events(self._binding_id, run_id=run_id))

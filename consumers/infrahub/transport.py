@@ -27,6 +27,7 @@ from consumers.infrahub.exchange import Event, Exchange, FailedExchange, event_o
 from consumers.infrahub.leftovers import has_leftovers
 from consumers.infrahub.redaction import Redactor
 from consumers.infrahub.settings import InfrahubSettings
+from ledger import spans
 from ledger.destination import DispatchGuard
 from ledger.errors import ConfigurationError
 
@@ -93,6 +94,15 @@ class PooledTransport:
         Raises:
             FailedExchange: anything but HTTP 200 with a clean JSON object.
         """
+        if not spans.is_on():
+            return await self._request(url, method, headers, payload)
+        told = {"http.request.method": method.value.upper(), "server.address": _parsed_url(url).host}
+        with spans.span("request", kind="client", attributes=told) as span:
+            return await self._request(url, method, headers | span.headers(), payload)
+
+    async def _request(
+        self, url: str, method: HTTPMethod, headers: dict[str, Any], payload: dict[str, Any] | None
+    ) -> httpx.Response:
         sent = _SendWatch()
         request = httpx.Request(
             method.value.upper(),

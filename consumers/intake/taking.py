@@ -10,6 +10,7 @@ from typing import Protocol
 import structlog
 
 from consumers.intake.errors import IntakeDefectError, UndeclaredBindingError
+from ledger import spans
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit
 from ledger.commit_message import Headers, decode_commit, message_key
@@ -94,7 +95,9 @@ class MessageTaker:
                 found=str(commit.binding.normalised()),
                 next_action="declare the destination here, or commit to its declared url; aliases are not followed",
             )
-        return await self._ledger.submit_commit(await self._ledger.register_binding(binding), commit)
+        told = {"apply_ledger.run_id": commit.run_id}
+        with spans.span("intake", kind="consumer", parent=commit.traceparent, attributes=told):
+            return await self._ledger.submit_commit(await self._ledger.register_binding(binding), commit)
 
     async def _refuse(self, message: ReceivedMessage, error: ApplyLedgerError) -> None:
         digest = hashlib.sha256(message.value or b"")

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
-from ledger.api import event_routes, order_routes, reading_routes, status_routes
+from ledger.api import event_routes, object_routes, order_routes, reading_routes, status_routes
 from ledger.api.callers import Callers
 from ledger.api.gate import Gate, Pages
 from ledger.api.limits import RateLimiter
@@ -24,7 +24,7 @@ from ledger.api.sessions import Sessions
 from ledger.store.tokens import TokenQueries
 
 _PROBLEMS = {
-    400: "a cursor of another list",
+    400: "a cursor of another list; an identity that is none",
     401: "no token, or none that works",
     403: "the role does not have this right",
     404: "not there",
@@ -78,10 +78,19 @@ def _routed(service: ApiService) -> FastAPI:
         redoc_url=None,
         dependencies=[Depends(authorise)],
         redirect_slashes=False,
+        # Its own spans would say what callers sent, and its set-up follows variables that name code to be loaded.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.service = service
     answer_errors(app)
-    routers = (reading_routes.router, event_routes.router, order_routes.router, status_routes.router, _about(app))
+    routers = (
+        reading_routes.router,
+        object_routes.router,
+        event_routes.router,
+        order_routes.router,
+        status_routes.router,
+        _about(app),
+    )
     for router in routers:
         app.include_router(router)
     app.state.routers = routers

@@ -10,7 +10,7 @@ import typer
 from ledger.api.tokens import Role, new_token
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records, write_rows
 from ledger.cli.plan_commands import OutputOption
-from ledger.cli.session import ledger_dsns, require_ledger, run_async, settings_of
+from ledger.cli.session import ledger_dsns, require_ledger, run_async, run_traced, settings_of
 from ledger.errors import ApplyLedgerError, UsageError
 from ledger.exit_codes import ExitCode
 
@@ -67,7 +67,7 @@ def serve(
             next_action="name both files",
         )
     tls = None if certificate is None or key is None else (certificate, key)
-    return run_async(_serve(settings_of(context), host, port, local, read_only, tls))
+    return run_traced(_serve(settings_of(context), host, port, local, read_only, tls))
 
 
 async def _serve(

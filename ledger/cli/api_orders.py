@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ledger import spans
 from ledger.api.errors import IdempotencyConflictError, not_there
 from ledger.api.models import Receipt
 from ledger.cli.committing import PlacedCommit, order_resume, place_commit_in
@@ -32,8 +33,10 @@ class CommandOrders:
 
     async def commit(self, order: CommitOrder, *, actor: str, traceparent: str | None) -> Receipt:
         """Commit a plan below this server's root of runs, as ``apply-ledger commit`` does."""
-        built = await asyncio.to_thread(self._built, order, actor, traceparent)
-        placed = await place_commit_in(self._settings, self._ledger, built)
+        with spans.span("commit", kind="producer", parent=traceparent) as span:
+            built = await asyncio.to_thread(self._built, order, actor, span.traceparent or traceparent)
+            span.tell("apply_ledger.run_id", built.run_id)
+            placed = await place_commit_in(self._settings, self._ledger, built)
         return await self._placed(placed)
 
     def _built(self, order: CommitOrder, actor: str, traceparent: str | None) -> PlanCommit:

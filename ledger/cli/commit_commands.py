@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import re
 import sys
 from datetime import UTC, datetime
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ledger import spans
 from ledger.cli.applying import RunResult, carry_out, finish_artifact, show_result
 from ledger.cli.committing import PlacedCommit, order_resume, place_commit, until_taken
 from ledger.cli.known_secrets import refuse_secrets
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.run_lookup import binding_of_run, find_run_directory, run_id_of
-from ledger.cli.session import open_ledger, run_async, settings_of
+from ledger.cli.session import open_ledger, run_async, run_traced, settings_of
 from ledger.commit import Policy
 from ledger.errors import UsageError
 from ledger.exit_codes import ExitCode
@@ -112,7 +114,7 @@ def commit(
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
-    placed = run_async(_commit(settings, run, expected_checksum, reason, actor, policy, config_file))
+    placed = run_traced(_commit(settings, run, expected_checksum, reason, actor, policy, config_file))
     _write_record(_document(placed), output, stream="commit")
     _say_committed(placed, run, table=output is OutputForm.TABLE)
     return ExitCode.DONE
@@ -148,7 +150,7 @@ def apply(
         finish_artifact(settings.cache_dir, run, result)
         return result
 
-    return _report(run_async(work()), run, output)
+    return _report(run_traced(work()), run, output)
 
 
 def resume(
@@ -185,7 +187,7 @@ def resume(
             finish_artifact(settings.cache_dir, run, result)
         return result
 
-    result = run_async(work())
+    result = run_traced(work())
     if result is None:
         people.print(f"run {run_id} is ordered to go on")
         next_command(f"apply-ledger runs show {run_id}")
@@ -221,16 +223,19 @@ async def _commit(
 ) -> PlacedCommit:
     from producers.commit import build_commit
 
-    order = build_commit(
-        find_run_directory(settings.cache_dir, run),
-        actor=actor or _this_user(),
-        reason=reason,
-        policy=policy,
-        clock=lambda: datetime.now(UTC),
-        expected_checksum=_reviewed(expected_checksum),
-        configuration=config_file,
-    )
-    return await place_commit(settings, order)
+    with spans.span("commit", kind="producer", parent=os.environ.get("TRACEPARENT")) as span:
+        order = build_commit(
+            find_run_directory(settings.cache_dir, run),
+            actor=actor or _this_user(),
+            reason=reason,
+            policy=policy,
+            clock=lambda: datetime.now(UTC),
+            expected_checksum=_reviewed(expected_checksum),
+            configuration=config_file,
+            traceparent=span.traceparent,
+        )
+        span.tell("apply_ledger.run_id", order.run_id)
+        return await place_commit(settings, order)
 
 
 def _document(placed: PlacedCommit) -> dict[str, object]:

@@ -8,7 +8,7 @@ import typer
 
 from ledger.cli.output import next_command, people
 from ledger.cli.serving import WantedParts, serve
-from ledger.cli.session import embedded, ledger_dsns, run_async, settings_of
+from ledger.cli.session import embedded, ledger_dsns, run_async, run_traced, settings_of
 from ledger.errors import ConfigurationError
 from ledger.exit_codes import ExitCode
 
@@ -49,7 +49,7 @@ def work(
     Any number may run, on any number of hosts: each destination has one writer at a time, and they share them evenly.
     """
     wanted = WantedParts(intake, writers, relay, metrics_port, metrics_host)
-    return run_async(serve(settings_of(context), wanted))
+    return run_traced(serve(settings_of(context), wanted))
 
 
 def up(
@@ -60,7 +60,7 @@ def up(
     """Start the embedded database and `work` in the foreground."""
     settings = settings_of(context)
     _require_embedded(settings, "up")
-    return run_async(serve(settings, WantedParts(metrics_port=metrics_port, metrics_host=metrics_host)))
+    return run_traced(serve(settings, WantedParts(metrics_port=metrics_port, metrics_host=metrics_host)))
 
 
 def down(context: typer.Context) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +18,12 @@ import typer
 from pydantic import SecretStr
 
 from ledger.cli.settings import DestinationSettings, Settings, load_settings
+from ledger.cli.tracing import exported_spans
 from ledger.errors import ConfigurationError
 from ledger.shortage import shortage_of
 
 if TYPE_CHECKING:
+    from consumers.infrahub.known_schemas import KnownSchemas
     from consumers.infrahub.settings import InfrahubSettings
     from ledger.store.embedded import Dsns, EmbeddedPostgres
     from ledger.store.ledger import Ledger
@@ -54,6 +56,12 @@ def settings_of(context: typer.Context) -> Settings:
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's coroutine on an event loop of its own."""
     return asyncio.run(work)
+
+
+def run_traced(work: Coroutine[Any, Any, T]) -> T:
+    """The same for what commits and applies: its spans go to a collector, where one is named."""
+    with exported_spans(os.environ):
+        return asyncio.run(work)
 
 
 def embedded(settings: Settings) -> EmbeddedPostgres:
@@ -147,6 +155,23 @@ def infrahub_settings(
         verify_tls=destination.verify_tls,
         request_timeout=settings.writer.request_timeout,
     )
+
+
+def known_schemas() -> KnownSchemas:
+    """Schemas of destinations that earlier commands of this user fetched; they stand in the user's cache folder."""
+    from consumers.infrahub.known_schemas import KnownSchemas
+
+    return KnownSchemas(_cache_folder(os.environ) / "schemas")
+
+
+def _cache_folder(environ: Mapping[str, str]) -> Path:
+    """The XDG cache folder, as root ``/var/cache/apply-ledger``. The XDG specification ignores a relative value."""
+    base = environ.get("XDG_CACHE_HOME", "")
+    if base.startswith("/"):
+        return Path(base) / "apply-ledger"
+    if os.geteuid() == 0:
+        return Path("/var/cache/apply-ledger")
+    return Path(environ.get("HOME") or "/nonexistent") / ".cache" / "apply-ledger"
 
 
 def _set_up_logging(*, verbose: bool) -> None:
