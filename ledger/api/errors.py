@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from ledger.errors import ApplyLedgerError, ConfigurationError
 from ledger.exit_codes import ExitCode
+from ledger.plan.errors import UnserializablePayloadValueError
 from ledger.store import errors as store
 
 
@@ -19,6 +20,10 @@ class ApiError(ApplyLedgerError):
 
 class InvalidCursorError(ApiError):
     """A cursor that this list did not hand out, or that was handed out for other filters."""
+
+
+class InvalidIdentityError(ApiError):
+    """A text that is no identity of an object."""
 
 
 class InvalidRequestError(ApiError):
@@ -117,6 +122,7 @@ _BY_CLASS: Mapping[type[ApplyLedgerError], int] = {
     store.LedgerBusyError: 503,
     store.AlarmError: 500,
     store.BodyRefusedError: 422,
+    UnserializablePayloadValueError: 400,
     ConfigurationError: 409,
     store.RunFinishedError: 409,
     store.RunStillOpenError: 409,

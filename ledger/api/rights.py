@@ -33,6 +33,7 @@ RIGHTS: Rights = {
     ("GET", f"{BASE}/bindings/{{binding_id}}/runs/{{run_id}}/operations/{{ordinal}}"): _ALL,
     ("GET", f"{BASE}/bindings/{{binding_id}}/inbox"): _ALL,
     ("GET", f"{BASE}/workers"): _ALL,
+    ("GET", f"{BASE}/objects"): _ALL,
     # The record itself, with every reason and name in it.
     ("GET", f"{BASE}/bindings/{{binding_id}}/events"): _AUDITOR,
     ("GET", f"{BASE}/bindings/{{binding_id}}/events/stream"): _AUDITOR,
@@ -41,6 +42,8 @@ RIGHTS: Rights = {
     ("GET", f"{BASE}/bindings/{{binding_id}}/runs/{{run_id}}/events"): _AUDITOR,
     ("GET", f"{BASE}/bindings/{{binding_id}}/runs/{{run_id}}/events/stream"): _AUDITOR,
     ("GET", f"{BASE}/refused-messages"): _AUDITOR,
+    ("GET", f"{BASE}/bindings/{{binding_id}}/objects/{{object_key}}/history"): _AUDITOR,
+    ("GET", f"{BASE}/bindings/{{binding_id}}/objects/{{object_key}}/blame"): _AUDITOR,
     ("POST", f"{BASE}/commits"): _OPERATOR,
     ("POST", f"{BASE}/bindings/{{binding_id}}/runs/{{run_id}}/resume"): _OPERATOR,
     ("POST", f"{BASE}/bindings/{{binding_id}}/runs/{{run_id}}/stop"): _OPERATOR,

@@ -17,6 +17,7 @@ from ledger.api.errors import OrdersNotTakenError
 from ledger.api.following import ProjectionFollower
 from ledger.api.limits import MAX_PAGE, ApiLimits, StreamSlots
 from ledger.api.metrics import ApiMetrics
+from ledger.api.object_reading import ObjectReader
 from ledger.api.orders import Orders
 from ledger.api.reading import LedgerReader
 from ledger.api.rights import NOBODY_ASKED, require_right
@@ -35,6 +36,11 @@ class ApiService:
     limits: ApiLimits
     slots: StreamSlots
     metrics: ApiMetrics
+
+    @property
+    def objects(self) -> ObjectReader:
+        """What reads single objects."""
+        return ObjectReader(self.reader)
 
     def require_orders(self) -> Orders:
         """What takes orders.

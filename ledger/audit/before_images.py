@@ -14,8 +14,17 @@ from ledger.plan.asserted import coverage_order
 from ledger.store.ledger import Ledger
 
 
-async def coverage_of(ledger: Ledger, checksum: str, operation: Mapping[str, Any]) -> dict[str, Any] | None:
+async def coverage_of(
+    ledger: Ledger, checksum: str, operation: Mapping[str, Any], *, ordinal: int = 0
+) -> dict[str, Any] | None:
     """The coverage record of an operation of a stored plan.
+
+    Args:
+        ledger: open, with any role that may read.
+        checksum: of the plan.
+        operation: its record, as parsed.
+        ordinal: its place among the operations, where that is known. Only what has no operation can stand between, so
+            its account stands no further behind that place than there are such lines.
 
     Returns:
         The record; None where the plan recorded no coverage, or none that is ordered and says what this one asks for.
@@ -25,15 +34,16 @@ async def coverage_of(ledger: Ledger, checksum: str, operation: Mapping[str, Any
     if plan is None or not plan.coverage_count or wanted is None:
         return None
     low, high = 0, plan.coverage_count
+    guess, furthest = min(ordinal, high - 1), ordinal + high - plan.operations_count
     while low < high:
-        middle = (low + high) // 2
-        record = await _record(ledger, checksum, middle)
+        record = await _record(ledger, checksum, guess)
         order = None if record is None else coverage_order(record)
         if record is None or order is None:
             return None
         if order == wanted and record.get("operation_id") == wanted[1]:
             return record
-        low, high = (middle + 1, high) if order < wanted else (low, middle)
+        low, high = (guess + 1, high) if order < wanted else (low, guess)
+        guess = (low + (min(high, furthest + 1) if low <= furthest else high)) // 2
     return None
 
 

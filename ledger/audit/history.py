@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 from ledger.audit.before_images import coverage_of
 from ledger.audit.bodies import parsed_object
@@ -20,10 +21,22 @@ from ledger.plan.canonical import canonical_identity, canonical_json_text, objec
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow, ObjectOutcome, Resumption
 
-_OUTCOMES = {"operation.applied": "applied", "operation.skipped": "skipped", "operation.failed": "failed"}
+Result = Literal["applied", "skipped", "failed", "unknown"]
+"""What became of an attempt; ``failed``: proven unwritten, ``unknown``: it may have written."""
+
+_OUTCOMES: Mapping[str, Result] = {
+    "operation.applied": "applied",
+    "operation.skipped": "skipped",
+    "operation.failed": "failed",
+}
 
 
-@dataclass(frozen=True, slots=True)
+def outcome_name(kind: str) -> Result:
+    """The outcome that an event of this kind records."""
+    return _OUTCOMES.get(kind, "unknown")
+
+
+@dataclass(frozen=True)
 class Assertion:
     """One outcome of one operation on the object.
 
@@ -44,11 +57,12 @@ class Assertion:
     resumed: Resumption | None
 
     @property
-    def result(self) -> str:
-        """``applied``, ``skipped``, ``failed`` (proven unwritten) or ``unknown`` (may have written)."""
-        return _OUTCOMES.get(self.outcome.kind, "unknown")
+    def result(self) -> Result:
+        """What became of it."""
+        return outcome_name(self.outcome.kind)
 
-    def facts(self) -> dict[str, Any]:
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
         """Which event this is, and on whose word it was sent."""
         outcome, body = self.outcome, parsed_object(self.outcome.body) or {}
         commit = parsed_object(outcome.commit) or {}
@@ -64,17 +78,18 @@ class Assertion:
             "ordinal": outcome.ordinal,
             "attempt": outcome.attempt,
             "writer_epoch": outcome.writer_epoch,
-            "source": commit.get("source"),
-            "actor": commit.get("actor"),
-            "reason": commit.get("reason"),
-            "committed_at": commit.get("committed_at"),
-            "node_id": body.get("node_id"),
-            "error": body.get("error"),
-            "message": body.get("message"),
+            "source": _said(commit, "source"),
+            "actor": _said(commit, "actor"),
+            "reason": _said(commit, "reason"),
+            "committed_at": _said(commit, "committed_at"),
+            "node_id": _said(body, "node_id"),
+            "error": _said(body, "error"),
+            "message": _said(body, "message"),
             "resumed": None if self.resumed is None else _resumption(self.resumed),
         }
 
-    def changes(self) -> dict[str, dict[str, Any]]:
+    @cached_property
+    def changes(self) -> Mapping[str, dict[str, Any]]:
         """Each field with the value asserted, and with the one observed before where the plan recorded it.
 
         An update names in its coverage every field that differed, so one that is not named there was sent as it was.
@@ -114,7 +129,7 @@ class ObjectHistory:
         """The history for machines, oldest first."""
         return {
             **self.head(),
-            "assertions": [{**assertion.facts(), "fields": assertion.changes()} for assertion in self.assertions],
+            "assertions": [{**assertion.facts, "fields": assertion.changes} for assertion in self.assertions],
         }
 
     def blame(self) -> dict[str, Any]:
@@ -123,10 +138,10 @@ class ObjectHistory:
         names = sorted({name for assertion in self._written() for name in assertion.fields})
         return {
             **self.head(),
-            "node_id": next((node for node in (entry.facts()["node_id"] for entry in reversed(applied)) if node), None),
+            "node_id": next((node for node in (entry.facts["node_id"] for entry in reversed(applied)) if node), None),
             "attributes": [self._attribute(name) for name in names],
             "deletes_recorded": [
-                assertion.facts()
+                dict(assertion.facts)
                 for assertion in self.assertions
                 if assertion.action == "delete" and assertion.result == "skipped"
             ],
@@ -137,9 +152,9 @@ class ObjectHistory:
         return [assertion for assertion in self.assertions if assertion.result in ("applied", "unknown")]
 
     def _attribute(self, name: str) -> dict[str, Any]:
-        told = [(entry, entry.changes()[name]) for entry in self._written() if name in entry.fields]
-        certain = [{**change, **entry.facts()} for entry, change in told if entry.result == "applied"]
-        doubt = [{**change, **entry.facts()} for entry, change in told if entry.result == "unknown"]
+        told = [(entry, entry.changes[name]) for entry in self._written() if name in entry.fields]
+        certain = [{**change, **entry.facts} for entry, change in told if entry.result == "applied"]
+        doubt = [{**change, **entry.facts} for entry, change in told if entry.result == "unknown"]
         last = certain[-1] if certain else None
         since = 0 if last is None else last["position"]
         return {
@@ -171,16 +186,22 @@ async def object_history(
     outcomes = await ledger.object_outcomes(row.id, object_key(kind, identity))
     if not outcomes:
         return None
+    assertions = await assertions_of(ledger, row.id, outcomes)
+    return ObjectHistory(row.url, row.branch, kind, canonical_identity(identity, kind=kind), assertions)
+
+
+async def assertions_of(ledger: Ledger, binding_id: int, outcomes: Sequence[ObjectOutcome]) -> list[Assertion]:
+    """Outcomes with what their plans had observed before, and on whose word each attempt ran."""
     resumptions: dict[str, list[Resumption]] = {}
     coverages: dict[tuple[str, str], dict[str, Any] | None] = {}
     assertions = []
     for outcome in outcomes:
         record = parsed_object(outcome.line) or {}
         if outcome.run_id not in resumptions:
-            resumptions[outcome.run_id] = await ledger.resumptions(row.id, outcome.run_id)
+            resumptions[outcome.run_id] = await ledger.resumptions(binding_id, outcome.run_id)
         place = (outcome.plan_checksum, outcome.operation_id)
         if place not in coverages:
-            coverages[place] = await coverage_of(ledger, outcome.plan_checksum, record)
+            coverages[place] = await coverage_of(ledger, outcome.plan_checksum, record, ordinal=outcome.ordinal)
         before = [found for found in resumptions[outcome.run_id] if found.position < outcome.position]
         assertions.append(
             Assertion(
@@ -192,7 +213,7 @@ async def object_history(
                 resumed=before[-1] if before else None,
             )
         )
-    return ObjectHistory(row.url, row.branch, kind, canonical_identity(identity, kind=kind), assertions)
+    return assertions
 
 
 async def require_histories(
@@ -219,4 +240,10 @@ async def require_histories(
 
 def _resumption(resumed: Resumption) -> dict[str, Any]:
     body = parsed_object(resumed.body) or {}
-    return {"position": resumed.position, "by": body.get("by"), "reason": body.get("reason")}
+    return {"position": resumed.position, "by": _said(body, "by"), "reason": _said(body, "reason")}
+
+
+def _said(record: Mapping[str, Any], name: str) -> str | None:
+    """A text of a stored record; None where there is none, or something that no program of ours would have stored."""
+    value = record.get(name)
+    return value if isinstance(value, str) else None

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ledger.audit.identities import identities_of
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings
 from ledger.cli.output import OutputForm, people, write_document, write_records, write_rows
 from ledger.cli.plan_commands import OutputOption
 from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
-from ledger.errors import UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -96,46 +96,6 @@ def blame(
                     style="yellow",
                 )
     return ExitCode.DONE
-
-
-def identities_of(arguments: Sequence[str]) -> list[dict[str, Any]]:
-    """What the arguments can mean, the likeliest first: values as text, then as the JSON that they look like.
-
-    Raises:
-        UsageError: neither one JSON object nor pairs of field and value.
-    """
-    if len(arguments) == 1 and arguments[0].lstrip().startswith("{"):
-        try:
-            document = json.loads(arguments[0])
-        except (ValueError, RecursionError):
-            document = None
-        if isinstance(document, dict) and document:
-            return [document]
-        raise _no_identity(arguments[0])
-    texts: dict[str, Any] = {}
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if not equals or not name or name in texts:
-            raise _no_identity(argument)
-        texts[name] = value
-    values = {name: _json_or_text(value) for name, value in texts.items()}
-    return [texts] if values == texts else [texts, values]
-
-
-def _json_or_text(value: str) -> Any:
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
-def _no_identity(found: str) -> UsageError:
-    return UsageError(
-        checked="IDENTITY",
-        expected="FIELD=VALUE, each field once, or one JSON object",
-        found=found,
-        next_action="for example: apply-ledger blame BuiltinTag name=prod",
-    )
 
 
 def _found(

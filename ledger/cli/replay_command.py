@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ledger.audit.identities import identities_of
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings, one_binding
 from ledger.cli.drill_command import drill
-from ledger.cli.history_commands import identities_of
 from ledger.cli.output import (
     OutputForm,
     write_document,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledger.store.records import ForeignWrite, LastWrite, ObjectOutcome, Resumption
+from ledger.store.records import ForeignWrite, LastWrite, ObjectOutcome, RecentOutcome, Resumption
 from ledger.store.session import Session
+
+_LAST = 2**63 - 1
 
 
 class ObjectHistoryQueries:
@@ -48,8 +50,20 @@ class ObjectHistoryQueries:
         manifest: bytes | None = await self._session.value("last_applied_manifest", binding_id, source)
         return manifest
 
-    async def object_outcomes(self, binding_id: int, object_key: bytes) -> list[ObjectOutcome]:
-        """Every outcome of every operation on one object, whatever it was and whoever sent it, in order of position."""
+    async def object_outcomes(
+        self, binding_id: int, object_key: bytes, *, before: int | None = None, newest: int | None = None
+    ) -> list[ObjectOutcome]:
+        """Every outcome of every operation on one object, whatever it was and whoever sent it, in order of position.
+
+        Args:
+            binding_id: where.
+            object_key: of the object.
+            before: only what stands before this position.
+            newest: only so many, the last ones.
+        """
+        rows = await self._session.rows(
+            "object_history", binding_id, object_key, _LAST if before is None else before, newest
+        )
         return [
             ObjectOutcome(
                 position=row["position"],
@@ -66,7 +80,17 @@ class ObjectHistoryQueries:
                 line=row["line"].encode(),
                 commit=row["commit_body"].encode(),
             )
-            for row in await self._session.rows("object_history", binding_id, object_key)
+            for row in reversed(rows)
+        ]
+
+    async def recent_outcomes(self, binding_id: int, *, among: int) -> list[RecentOutcome]:
+        """The outcomes of operations among the last events of a binding, the newest first."""
+        rows = await self._session.rows("recent_outcomes", binding_id, among)
+        return [
+            RecentOutcome(
+                row["position"], row["kind"], row["recorded_at"], row["run_id"], row["object_key"], row["line"].encode()
+            )
+            for row in rows
         ]
 
     async def resumptions(self, binding_id: int, run_id: str) -> list[Resumption]:

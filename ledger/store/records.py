@@ -224,6 +224,18 @@ class ObjectOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class RecentOutcome:
+    """An outcome of an operation in a list of the newest, with the plan's line."""
+
+    position: int
+    kind: str
+    recorded_at: datetime
+    run_id: str
+    object_key: bytes
+    line: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Resumption:
     """A ``run.resumed`` event; ``body`` says by whom and why."""
 

@@ -101,7 +101,8 @@ where i.binding_id = $1 and i.kind = 'commit' and i.source = $2
 order by last.position desc limit 1;
 
 -- name: object_history
--- Every outcome of every operation on one object ($2) on binding $1, with the plan's line and the commit of its run.
+-- Outcomes of operations on one object ($2) on binding $1, with the plan's line and the commit of its run: the newest
+-- $4 before position $3, all of them where $4 is null; the newest first.
 select e.position, e.event_id, e.kind, e.recorded_at, e.run_id, e.operation_id, e.ordinal, e.attempt, e.writer_epoch,
        e.body, o.plan_checksum, o.line, i.body as commit_body
 from (select plan_checksum, operation_id, line from ledger.plan_operation
@@ -119,7 +120,26 @@ cross join lateral (
       and e.kind in ('operation.applied', 'operation.skipped', 'operation.failed', 'operation.unknown')
     order by e.binding_id, e.run_id, e.operation_id, e.attempt offset 0
 ) e
-order by e.position;
+where e.position < $3
+order by e.position desc limit $4;
+
+-- name: recent_outcomes
+-- Outcomes of operations among the last $2 events of binding $1, with the lines of their plans, the newest first.
+select e.position, e.kind, e.recorded_at, e.run_id, o.object_key, o.line
+from (
+    select position, kind, recorded_at, run_id, ordinal from ledger.event
+    where binding_id = $1 order by binding_id desc, position desc limit $2
+) e
+cross join lateral (
+    select i.plan_checksum from ledger.inbox i
+    where i.binding_id = $1 and i.run_id = e.run_id and i.kind = 'commit' offset 0
+) i
+cross join lateral (
+    select o.object_key, o.line from ledger.plan_operation o
+    where o.plan_checksum = i.plan_checksum and o.ordinal = e.ordinal offset 0
+) o
+where e.kind in ('operation.applied', 'operation.skipped', 'operation.failed', 'operation.unknown')
+order by e.position desc;
 
 -- name: resumptions
 -- Who had a run go on, and why.

@@ -14,6 +14,7 @@ from ledger.api.limits import ApiLimits
 from ledger.api.rights import NOBODY_ASKED, RIGHTS, Address
 from ledger.api.serving import ApiAddressError, UnguardedAddressError, listen
 from ledger.api.tokens import SHAPE, Role, belongs, digest, new_token
+from ledger.plan.canonical import object_key
 from ledger.store.served import ServedLedger
 from tests.support.api import BASE, Served, served
 from tests.support.store import connection_to
@@ -27,6 +28,9 @@ TABLE: dict[Address, str] = {
     ("GET", "/api/v1/bindings/{binding_id}"): "reader auditor operator",
     ("GET", "/api/v1/runs"): "reader auditor operator",
     ("GET", "/api/v1/workers"): "reader auditor operator",
+    ("GET", "/api/v1/objects"): "reader auditor operator",
+    ("GET", "/api/v1/bindings/{binding_id}/objects/{object_key}/history"): "auditor operator",
+    ("GET", "/api/v1/bindings/{binding_id}/objects/{object_key}/blame"): "auditor operator",
     ("GET", "/api/v1/bindings/{binding_id}/inbox"): "reader auditor operator",
     ("GET", "/api/v1/bindings/{binding_id}/runs"): "reader auditor operator",
     ("GET", "/api/v1/bindings/{binding_id}/runs/{run_id}"): "reader auditor operator",
@@ -46,7 +50,13 @@ TABLE: dict[Address, str] = {
 }
 """What is meant, written down a second time and by hand: a right that is given by mistake shows here."""
 
-_NAMES = {"{binding_id}": "1", "{run_id}": "run-1", "{ordinal}": "0", "{position}": "1"}
+_NAMES = {
+    "{binding_id}": "1",
+    "{run_id}": "run-1",
+    "{ordinal}": "0",
+    "{position}": "1",
+    "{object_key}": object_key("BuiltinTag", {"name": "create-0"}).hex(),
+}
 _AHEAD = "999999999"
 """Where a stream would begin that this log cannot give: the answer comes at once, and only to who may ask for it."""
 

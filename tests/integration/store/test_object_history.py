@@ -158,7 +158,8 @@ async def test_history_is_found_by_look_ups_whatever_the_statistics_say(
     questions: dict[str, tuple[Any, ...]] = {
         "foreign_writes": (lease.binding_id, "source-0", 0, keys),
         "last_writers": (lease.binding_id, keys),
-        "object_history": (lease.binding_id, keys[0]),
+        "object_history": (lease.binding_id, keys[0], 2**63 - 1, 50),
+        "recent_outcomes": (lease.binding_id, 4),
         "resumptions": (lease.binding_id, "run-0"),
         "newer_apply": (lease.binding_id, "source-0", "run-0", 0),
         "last_applied_manifest": (lease.binding_id, "source-0"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledger.cli.history_commands import identities_of
+from ledger.audit.identities import identities_of
 from ledger.errors import UsageError
 
 
