@@ -147,7 +147,7 @@ async def require_empty(reader: DestinationReader, kinds: set[str]) -> None:
     Raises:
         DrillTargetNotEmptyError: there are objects of these kinds.
     """
-    there = {kind: count for kind in sorted(kinds) if (count := await reader.count(kind))}
+    there = {kind: count for kind, count in (await reader.counts(sorted(kinds))).items() if count}
     if there:
         raise DrillTargetNotEmptyError(
             checked=f"what stands in {reader.binding}",

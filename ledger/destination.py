@@ -125,8 +125,8 @@ class DestinationReader(Protocol):
         """The schema of the branch; fetched once."""
         ...
 
-    async def count(self, kind: str) -> int:
-        """How many objects of a kind there are now."""
+    async def counts(self, kinds: Sequence[str]) -> Mapping[str, int]:
+        """How many objects of each kind there are now; one request where the destination can."""
         ...
 
     def read(self, kind: str, fields: FieldSelection) -> AsyncIterator[ObservedObject]:

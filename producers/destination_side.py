@@ -90,8 +90,8 @@ class _Extraction:
         self._total = 0
 
     async def read(self, kinds: Iterable[str]) -> None:
-        """Read these kinds; counts first, so that progress has a total."""
-        counts = {kind: await self._reader.count(kind) for kind in kinds if kind in self._mapping.schema.kinds}
+        """Read these kinds; counts first, so that progress has a total and nothing is asked where nothing is."""
+        counts = await self._reader.counts([kind for kind in kinds if kind in self._mapping.schema.kinds])
         self._total += sum(counts.values())
         for kind, expected in counts.items():
             await self._read_kind(kind, expected)
@@ -100,6 +100,8 @@ class _Extraction:
         found: dict[str, ObservedRecord] = {}
         self._side.by_id[kind] = found
         self._progress(self._done, self._total)
+        if expected == 0:
+            return
         async for item in self._reader.read(kind, self._mapping.selection(kind)):
             if item.id in found:
                 raise _incomplete(kind, "each id once", f"id {item.id} twice")

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from consumers.infrahub.client import new_client
 from consumers.infrahub.gateway import InfrahubGateway
+from consumers.infrahub.known_schemas import KnownSchemas
 from consumers.infrahub.reader import InfrahubReader
 from consumers.infrahub.schema import fetch_schema
 from consumers.infrahub.settings import InfrahubSettings
@@ -21,7 +22,7 @@ from ledger.errors import ConfigurationError
 
 SettingsLookup = Callable[[DestinationBinding], InfrahubSettings]
 
-__all__ = ["InfrahubOpener", "InfrahubReader", "InfrahubSettings", "declared", "open_reader"]
+__all__ = ["InfrahubOpener", "InfrahubReader", "InfrahubSettings", "KnownSchemas", "declared", "open_reader"]
 
 
 class InfrahubOpener:
@@ -30,11 +31,15 @@ class InfrahubOpener:
     Args:
         lookup: gives the settings of a binding, aliases resolved; raises for one that is not declared.
         factory: the layer below httpx, for tests.
+        known: spares fetching a schema that has not changed.
     """
 
-    def __init__(self, lookup: SettingsLookup, *, factory: TransportFactory | None = None) -> None:
+    def __init__(
+        self, lookup: SettingsLookup, *, factory: TransportFactory | None = None, known: KnownSchemas | None = None
+    ) -> None:
         self._lookup = lookup
         self._factory = factory
+        self._known = known
 
     def __call__(
         self, binding: DestinationBinding, *, run_id: str, guard: DispatchGuard
@@ -52,18 +57,18 @@ class InfrahubOpener:
         self, settings: InfrahubSettings, run_id: str, guard: DispatchGuard
     ) -> AsyncIterator[OpenDestination]:
         async with _gateway(settings, guard, settings.request_timeout, self._factory) as gateway:
-            schema = await fetch_schema(gateway)
+            schema = await fetch_schema(gateway, self._known)
             surface = InfrahubWriteSurface(gateway, schema, binding=settings.binding, run_id=run_id)
             yield OpenDestination(writes=surface, schema=schema, waits_for_guard=True)
 
 
 @asynccontextmanager
 async def open_reader(
-    settings: InfrahubSettings, *, factory: TransportFactory | None = None
+    settings: InfrahubSettings, *, factory: TransportFactory | None = None, known: KnownSchemas | None = None
 ) -> AsyncIterator[InfrahubReader]:
-    """A reader of one branch; nothing is fetched before it is asked for."""
+    """A reader of one branch; nothing is fetched before it is asked for, and no schema that is ``known``."""
     async with _gateway(settings, _ReadingNeedsNoLease(), settings.read_timeout, factory, planning=True) as gateway:
-        yield InfrahubReader(gateway)
+        yield InfrahubReader(gateway, known)
 
 
 @asynccontextmanager

@@ -1,31 +1,55 @@
-"""The schema of a branch, fetched once per apply through infrahub-sdk."""
+"""The schema of a branch, fetched once per apply through infrahub-sdk; not at all where it is known and unchanged."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from infrahub_sdk.exceptions import Error
 from infrahub_sdk.schema import GenericSchemaAPI, NodeSchemaAPI
 from infrahub_sdk.schema.main import BranchSchema
 
 from consumers.infrahub.errors import DestinationReadError
-from consumers.infrahub.exchange import FailedExchange
+from consumers.infrahub.exchange import Event, FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
+from consumers.infrahub.known_schemas import KnownSchemas
 from ledger.errors import ConfigurationError
 from ledger.schema import DestinationSchema, parse_schema
 
 
-async def fetch_schema(gateway: InfrahubGateway) -> DestinationSchema:
+async def fetch_schema(gateway: InfrahubGateway, known: KnownSchemas | None = None) -> DestinationSchema:
     """Every kind of the branch. Profiles and templates are left out: they are never written.
+
+    With ``known`` the server is asked for the hash of its schema first.
 
     Raises:
         DestinationReadError: it could not be fetched, or is no schema that infrahub-sdk can read;
             DestinationNotAnsweringError where it may be fetched later.
     """
-    _, schema = await _fetch(gateway)
-    return schema
+    if known is None:
+        return (await _fetch(gateway))[1]
+    url = gateway.settings.binding.url
+    version = await _live_version(gateway)
+    found = None if version is None else known.find(url, version)
+    if found is None:
+        document, found = await _fetch(gateway)
+        known.keep(url, document, found)
+    return found
+
+
+async def _live_version(gateway: InfrahubGateway) -> str | None:
+    """The server's hash of the branch's schema; None where it says none, whatever the reason: then all is fetched."""
+    query = urlencode({"branch": gateway.settings.branch})
+    try:
+        summary = (await gateway.get(f"/api/schema/summary?{query}")).json()
+    except FailedExchange as failed:
+        if failed.exchange.event is Event.ANSWERED and not failed.exchange.may_pass:
+            return None
+        raise gateway.not_read(failed.exchange, **_checked(gateway)) from None  # foreign text is not masked
+    version = summary.get("main") if isinstance(summary, dict) else None
+    return version if isinstance(version, str) and version else None
 
 
 async def fetch_schema_document(gateway: InfrahubGateway) -> Mapping[str, Any]:

@@ -17,14 +17,14 @@ from rich.text import Text
 from ledger.cli.output import next_command, people
 from ledger.cli.progress import Report, progress
 from ledger.cli.run_lookup import find_run_directory
-from ledger.cli.session import infrahub_settings, ledger_dsns
+from ledger.cli.session import infrahub_settings, known_schemas, ledger_dsns
 from ledger.errors import ApplyLedgerError, Finding
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from consumers.progress import WriterObserver, WriterProgress
     from consumers.sharing import Turns
-    from consumers.writer import BindingWriter
+    from consumers.writer import BindingWriter, OrderBell
     from ledger.binding import DestinationBinding
     from ledger.cli.settings import Settings
     from ledger.store.embedded import Dsns
@@ -187,6 +187,7 @@ def new_writer(
     report: Report | None,
     *,
     turns: Turns | None = None,
+    bell: OrderBell | None = None,
     observe: WriterObserver | None = None,
 ) -> BindingWriter:
     """The writer of a declared destination, with this installation's times; ``observe`` is told beside the terminal."""
@@ -206,11 +207,12 @@ def new_writer(
     return BindingWriter(
         dsns.writer,
         binding,
-        InfrahubOpener(lambda asked: infrahub_settings(settings, settings.declared(asked))),
+        InfrahubOpener(lambda asked: infrahub_settings(settings, settings.declared(asked)), known=known_schemas()),
         WriterSettings(artifact_root=settings.artifact_root, **settings.writer.model_dump()),
         aliases=settings.declared(binding).other_names,
         observe=shown,
         turns=turns,
+        bell=bell,
     )
 
 

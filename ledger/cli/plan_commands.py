@@ -16,6 +16,7 @@ from ledger.cli.progress import progress
 from ledger.cli.run_lookup import find_run_directory
 from ledger.cli.session import (
     infrahub_settings,
+    known_schemas,
     open_ledger,
     run_async,
     settings_of,
@@ -149,7 +150,8 @@ async def _plan(
     # a destination that names another variable must not get the usual one's token: that may be another server's
     others = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     in_file = destination_token(loaded.config, environ=others)
-    async with open_reader(infrahub_settings(settings, destination, fallback=in_file)) as reader:
+    infrahub = infrahub_settings(settings, destination, fallback=in_file)
+    async with open_reader(infrahub, known=known_schemas()) as reader:
         # Before anything is read there: what is written while we read must count as written since.
         position, baseline = await _position_and_baseline(settings, reader.binding, loaded.config.name)
         plan_options = PlanOptions(**options, baseline=baseline, ledger_position=position)

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 import httpx
 from pydantic import SecretStr
 
-from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, declared
+from consumers.infrahub.connection import InfrahubOpener, InfrahubSettings, KnownSchemas, declared
 from consumers.infrahub.sandbox.faults import FaultRule
 from consumers.infrahub.sandbox.server import serve
 from consumers.infrahub.transport import TransportFactory
@@ -50,11 +50,16 @@ def sandbox_apart(*, seconds: float = 0.0) -> Iterator[str]:
 
 
 def opener(
-    url: str, *, branch: str = BRANCH, token: str = TOKEN, factory: TransportFactory | None = None
+    url: str,
+    *,
+    branch: str = BRANCH,
+    token: str = TOKEN,
+    factory: TransportFactory | None = None,
+    known: KnownSchemas | None = None,
 ) -> InfrahubOpener:
-    """The product's own client, with ordinary times; ``factory`` makes the layer below it."""
+    """The product's own client, with ordinary times; ``factory`` makes the layer below it, ``known`` is a worker's."""
     settings = InfrahubSettings(url=url, branch=branch, token=SecretStr(token), request_timeout=REQUEST_TIMEOUT)
-    return InfrahubOpener(declared(settings), factory=factory)
+    return InfrahubOpener(declared(settings), factory=factory, known=known)
 
 
 def inventory(name: str, count: int) -> list[PlannedOperation]:

@@ -71,6 +71,7 @@ class Workplace:
             "APPLY_LEDGER_WRITER__MARGIN": "1",
             "APPLY_LEDGER_WRITER__SETTLE_SECONDS": "0.2",
             "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
             "COLUMNS": "200",
         }
 

@@ -48,6 +48,7 @@ class LiveProgram:
             "INFRAHUB_SYNC_CACHE_DIR": str(self._artifacts),
             "APPLY_LEDGER_DATA_DIR": str(self.database),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "XDG_CACHE_HOME": str(self.database.parent / "cache"),
             **self.variables,
         }
 

@@ -58,6 +58,7 @@ class CommandLine:
             "APPLY_LEDGER_WRITER__MARGIN": "1",
             "APPLY_LEDGER_WRITER__SETTLE_SECONDS": "0.3",
             "XDG_CONFIG_HOME": str(self.folder / "config"),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
             "COLUMNS": "200",
             **self.variables,
         }

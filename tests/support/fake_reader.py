@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -65,9 +65,9 @@ class FakeDestination:
         """The schema."""
         return self._schema
 
-    async def count(self, kind: str) -> int:
-        """Number of objects of a kind."""
-        return len(self.objects.get(kind, {}))
+    async def counts(self, kinds: Sequence[str]) -> Mapping[str, int]:
+        """Number of objects of each kind."""
+        return {kind: len(self.objects.get(kind, {})) for kind in kinds}
 
     async def read(self, kind: str, fields: FieldSelection) -> AsyncIterator[ObservedObject]:
         """All objects of a kind, with the requested fields only."""

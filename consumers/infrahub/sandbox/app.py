@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from starlette.applications import Starlette
@@ -41,6 +44,7 @@ class Sandbox:
                 Route("/graphql", endpoint, methods=["POST"]),
                 Route("/graphql/{branch:path}", endpoint, methods=["POST"]),
                 Route("/api/schema", self._schema, methods=["GET"]),
+                Route("/api/schema/summary", self._summary, methods=["GET"]),
                 Route("/api/config", self._config, methods=["GET"]),
                 Route("/api/info", self._info, methods=["GET"]),
                 *admin.routes(),
@@ -54,12 +58,24 @@ class Sandbox:
         await self._app(scope, receive, send)
 
     async def _schema(self, request: Request) -> Response:
+        return self._of_a_branch(request) or JSONResponse({**self.store.model.document, "main": self._hashes["main"]})
+
+    async def _summary(self, request: Request) -> Response:
+        return self._of_a_branch(request) or JSONResponse(self._hashes)
+
+    def _of_a_branch(self, request: Request) -> Response | None:
+        """The refusal of a question about a branch; None where it is to be answered."""
         if self._access.credential(request) == "wrong":
             return _refused(401, "Authentication is required to perform this operation")
         branch = request.query_params.get("branch", DEFAULT_BRANCH)
-        if branch not in self.store.branches:
-            return _refused(400, f"Branch: {branch} not found.")
-        return JSONResponse(self.store.model.document)
+        return None if branch in self.store.branches else _refused(400, f"Branch: {branch} not found.")
+
+    @cached_property
+    def _hashes(self) -> Mapping[str, Any]:
+        """As a server gives them: of the content, so another schema never has the same one."""
+        document = self.store.model.document
+        of_kinds = {part: {raw["kind"]: _hash(raw) for raw in document[part]} for part in ("nodes", "generics")}
+        return {"main": _hash(of_kinds), **of_kinds}
 
     async def _config(self, _request: Request) -> Response:
         return JSONResponse({"main": {"docs_index_path": None}, "logging": {}, "analytics": {"enable": False}})
@@ -82,6 +98,10 @@ def create_app(
         ConfigurationError: the document has not that shape.
     """
     return Sandbox(SandboxStore(schema_document, seed=seed, clock=clock), token=token, version=version)
+
+
+def _hash(content: Any) -> str:
+    return hashlib.md5(json.dumps(content, sort_keys=True).encode(), usedforsecurity=False).hexdigest()
 
 
 def _no_route(request: Request, _error: Exception) -> Response:

@@ -154,8 +154,8 @@ class _FileDestination:
     async def schema(self) -> DestinationSchema:
         return self._schema
 
-    async def count(self, kind: str) -> int:
-        return sum(1 for _ in self._lines(kind))
+    async def counts(self, kinds: Sequence[str]) -> Mapping[str, int]:
+        return {kind: sum(1 for _ in self._lines(kind)) for kind in kinds}
 
     def _lines(self, kind: str) -> Iterator[str]:
         path = self._folder / f"{kind}.jsonl"

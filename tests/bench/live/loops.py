@@ -6,13 +6,14 @@ import re
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 from infrahub_sdk import Config, InfrahubClientSync
 
+from consumers.infrahub.known_schemas import KnownSchemas
 from consumers.infrahub.transport import KEEPALIVE_SECONDS
 from consumers.ports import StoreConnector
 from ledger.plan.model import PlannedOperation
@@ -35,6 +36,8 @@ class Loops:
     dsns: Dsns
     ledger: Ledger
     root: Path
+    known: KnownSchemas = field(default_factory=KnownSchemas)
+    """What a worker knows from the run before: schemas that have not changed."""
     _names: int = 0
 
     @property
@@ -88,7 +91,7 @@ class Loops:
     ) -> WriterRuns:
         """Runs of the product's writer on a branch."""
         factory = None if transport is None else lambda: transport
-        opening = opener(branch.url, branch=branch.name, token=branch.token, factory=factory)
+        opening = opener(branch.url, branch=branch.name, token=branch.token, factory=factory, known=self.known)
         return WriterRuns(
             branch.url,
             self.dsns.writer,

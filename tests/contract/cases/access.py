@@ -67,6 +67,22 @@ def schema_of_an_unknown_branch(t: Talk) -> None:
 
 
 @case("access")
+def schema_hash(t: Talk) -> None:
+    """The summary's hash is the schema's own, and that of a new branch is the one of main."""
+    for branch in ("main", t.place.branch):
+        reply = t.send("GET", f"/api/schema/summary?branch={branch}", call="summary", shown=False)
+        whole = t.send("GET", f"/api/schema?branch={branch}", call="schema", shown=False)
+        t.note("keys", sorted(reply.document))
+        t.note("one hash", reply.document["main"] == whole.document["main"])
+
+
+@case("access")
+def schema_hash_of_an_unknown_branch(t: Talk) -> None:
+    """The summary of a branch that is not there."""
+    t.send("GET", "/api/schema/summary?branch=nope", call="summary of nope")
+
+
+@case("access")
 def info(t: Talk) -> None:
     """Version and deployment id answer without a token."""
     t.send("GET", "/api/info", call="info", headers={})

@@ -49,10 +49,23 @@ def test_no_part_of_a_token_is_enough(sandbox: RunningSandbox, token: str) -> No
     assert response.status_code == 401
 
 
-def test_the_schema_is_served_as_it_was_given(lab: GraphQLClient) -> None:
-    assert lab.http.get("/api/schema", params={"branch": "main"}).json() == sandbox_schema()
-    unknown = lab.http.get("/api/schema", params={"branch": "nope"})
-    assert (unknown.status_code, unknown.json()["errors"][0]["message"]) == (400, "Branch: nope not found.")
+def test_the_schema_is_served_as_it_was_given_under_the_hash_of_its_content(lab: GraphQLClient) -> None:
+    served = lab.http.get("/api/schema", params={"branch": "main"}).json()
+    summary = lab.http.get("/api/schema/summary", params={"branch": "main"}).json()
+    assert served == sandbox_schema() | {"main": summary["main"]}
+    assert set(summary["nodes"]) == {raw["kind"] for raw in sandbox_schema()["nodes"]}
+    for path in ("/api/schema", "/api/schema/summary"):
+        unknown = lab.http.get(path, params={"branch": "nope"})
+        assert (unknown.status_code, unknown.json()["errors"][0]["message"]) == (400, "Branch: nope not found.")
+
+
+def test_another_schema_has_another_hash(lab: GraphQLClient) -> None:
+    other = sandbox_schema()
+    other["nodes"][0]["attributes"][0]["optional"] = not other["nodes"][0]["attributes"][0]["optional"]
+    with RunningSandbox(other, token="t") as running:
+        changed = httpx.get(f"{running.url}/api/schema/summary", trust_env=False).json()
+    assert changed["main"] != lab.http.get("/api/schema/summary").json()["main"]
+    assert changed["nodes"] != lab.http.get("/api/schema/summary").json()["nodes"]
 
 
 def test_info_and_config_need_no_token(sandbox: RunningSandbox) -> None:

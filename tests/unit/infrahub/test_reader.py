@@ -218,13 +218,38 @@ async def test_a_field_that_must_not_or_cannot_be_read_is_refused_before_any_que
     assert server.sent == []
 
 
-async def test_objects_are_counted() -> None:
+async def test_objects_of_several_kinds_are_counted_in_one_request() -> None:
     server = ScriptedInfrahub()
-    server.will_answer(graphql({"data": {"LabSite": {"count": 7}}}), graphql({"data": {"LabSite": {"count": None}}}))
+    server.will_answer(graphql({"data": {"LabSite": counted(7), "LabDevice": counted(0)}}))
     async with lab_reader(server) as reader:
         assert str(reader.binding) == "http://infrahub.test [lab1]"
-        assert await reader.count("LabSite") == 7
-        with pytest.raises(DestinationReadError, match="without a count"):
-            await reader.count("LabSite")
+        assert await reader.counts(("LabSite", "LabDevice")) == {"LabSite": 7, "LabDevice": 0}
         with pytest.raises(SchemaMismatchError):
-            await reader.count("LabGone")
+            await reader.counts(("LabSite", "LabGone"))
+    assert len(server.sent) == 1
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"count": None, "edges": []},
+        {"count": 7},
+        {"count": 0, "edges": None},
+        {"count": 0, "edges": [{"node": {"id": "1"}}]},
+        {"count": 7, "edges": []},
+        None,
+    ],
+    ids=str,
+)
+async def test_ff01_a_count_that_is_missing_or_contradicts_itself_is_none(answer: Any) -> None:
+    server = ScriptedInfrahub()
+    server.will_answer(graphql({"data": {"LabDevice": counted(0), "LabSite": answer}}))
+    async with lab_reader(server) as reader:
+        with pytest.raises(DestinationReadError, match="without a count") as caught:
+            await reader.counts(("LabDevice", "LabSite"))
+    assert "LabSite" in caught.value.checked
+
+
+def counted(number: int) -> dict[str, Any]:
+    return {"count": number, "edges": [{"node": {"id": "1"}}] * min(number, 1)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,8 +31,9 @@ class PagedDestination(FakeDestination):
         self._missing = missing
         self._counted = counted
 
-    async def count(self, kind: str) -> int:
-        return self._counted if kind == "BuiltinTag" else await super().count(kind)
+    async def counts(self, kinds: Sequence[str]) -> Mapping[str, int]:
+        counts = dict(await super().counts(kinds))
+        return counts | {"BuiltinTag": self._counted} if "BuiltinTag" in counts else counts
 
     async def read(self, kind: str, fields: FieldSelection) -> AsyncIterator[ObservedObject]:
         items = [item async for item in super().read(kind, fields)]
@@ -134,8 +135,8 @@ async def test_a_failed_plan_leaves_its_findings_and_no_plan(tmp_path: Path) -> 
 
 async def test_a_defect_does_not_hide_behind_a_refusal(tmp_path: Path) -> None:
     class Broken(FakeDestination):
-        async def count(self, kind: str) -> int:
-            raise ZeroDivisionError(kind)
+        async def counts(self, kinds: Sequence[str]) -> Mapping[str, int]:
+            raise ZeroDivisionError(kinds)
 
     loaded = small(tmp_path, {"tags": []}, [TAGS])
     (tmp_path / "rows" / "tags.jsonl").write_bytes(b"{broken\n")
