@@ -9,7 +9,15 @@ from starlette.types import Receive, Scope, Send
 from ledger.api.callers import Callers
 from ledger.api.rights import Address, require_right
 from ledger.api.service import ApiService
-from ledger.dashboard import assets, session_pages
+from ledger.dashboard import (
+    assets,
+    event_pages,
+    inbox_pages,
+    object_pages,
+    session_pages,
+    verification_pages,
+    worker_pages,
+)
 from ledger.dashboard.pages import PageMaker, address_in_table
 from ledger.dashboard.refusals import answer_errors, refusal_page
 from ledger.dashboard.rights import OPEN, PAGE_RIGHTS
@@ -19,6 +27,11 @@ from ledger.errors import ApplyLedgerError
 ROUTERS: tuple[APIRouter, ...] = (
     assets.router,
     session_pages.router,
+    object_pages.router,
+    inbox_pages.router,
+    verification_pages.router,
+    worker_pages.router,
+    event_pages.router,
 )
 
 

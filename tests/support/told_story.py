@@ -88,6 +88,7 @@ def _covered(operation: PlannedOperation, observed: Mapping[str, Any]) -> Covera
     return _line(
         action,
         operation.identity["name"],
+        kind=operation.kind,
         operation_id=operation.operation_id,
         differences=differences,
         destination_id=known,

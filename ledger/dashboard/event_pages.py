@@ -1,0 +1,89 @@
+"""The record itself: the events of a binding, and one of them with its bytes and its hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from fastapi import Query as Parameters
+from pydantic import Field
+from starlette.responses import Response
+
+from ledger.api.service import BindingId, PositionPath
+from ledger.audit.bodies import is_canonical, parsed
+from ledger.chain import event_hash
+from ledger.dashboard.pages import Blank, Maker, Query
+from ledger.events import StoredEvent
+
+router = APIRouter()
+
+PER_PAGE = 50
+PRETTY = 20_000
+"""Bytes of a body that is also shown with one value a line."""
+
+
+class EventsQuery(Query):
+    """Which events: those up to a position, the newest first; nothing begins at the head."""
+
+    until: Annotated[int | None, Blank, Field(ge=1, le=2**63 - 1)] = None
+
+
+@router.get("/bindings/{binding_id}/events")
+async def events(
+    request: Request, maker: Maker, binding_id: BindingId, query: Annotated[EventsQuery, Parameters()]
+) -> Response:
+    """The log of a binding, newest first."""
+    row = await maker.service.reader.binding_row(binding_id)
+    until = min(query.until or row.head_position, row.head_position)
+    after = max(0, until - PER_PAGE)
+    found, _ = await maker.service.reader.events(binding_id, cursor=None, after=after, limit=PER_PAGE)
+    return maker.page(
+        request,
+        "events.html",
+        title="Events",
+        current="/",
+        row=row,
+        events=[event for event in reversed(found) if event.position <= until],
+        until=until,
+        older=after or None,
+        newer=min(until + PER_PAGE, row.head_position) if until < row.head_position else None,
+    )
+
+
+@router.get("/bindings/{binding_id}/events/{position}")
+async def one_event(request: Request, maker: Maker, binding_id: BindingId, position: PositionPath) -> Response:
+    """One event as it is stored, and whether its hash is that of what is shown."""
+    reader = maker.service.reader
+    row = await reader.binding_row(binding_id)
+    event = await reader.event(binding_id, position)
+    before = await reader.event(binding_id, position - 1) if position > 1 else None
+    return maker.page(
+        request,
+        "event.html",
+        title=f"Event {position:,}",
+        current="/",
+        row=row,
+        event=event,
+        text=event.body.decode(),
+        digest=hashlib.sha256(event.body).hexdigest(),
+        canonical=is_canonical(event.body),
+        pretty=_pretty(event),
+        own_hash_holds=_own_hash_holds(event),
+        link_holds=event.prev_hash == (before.hash if before else bytes(32)),
+    )
+
+
+def _own_hash_holds(event: StoredEvent) -> bool:
+    try:
+        return event_hash(event) == event.hash
+    except ValueError:
+        return False  # a number that no program of ours can have stored
+
+
+def _pretty(event: StoredEvent) -> str | None:
+    """The body with one value a line, where that is shorter than endless."""
+    if len(event.body) > PRETTY:
+        return None
+    return json.dumps(parsed(event.body), indent=2, ensure_ascii=False)

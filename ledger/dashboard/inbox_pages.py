@@ -1,0 +1,115 @@
+"""Orders for the writers, and everything that was refused before a write."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi import Query as Parameters
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from ledger.api.models import Page as ListPage
+from ledger.api.models import RefusedMessageView, RunView
+from ledger.api.reading import RunFilter
+from ledger.api.tokens import Caller
+from ledger.audit.bodies import parsed_object
+from ledger.dashboard.pages import Blank, Maker, PageMaker, Query
+from ledger.dashboard.rights import SEES_THE_RECORD
+
+router = APIRouter()
+
+PER_PAGE = 50
+REFUSED_PER_PAGE = 20
+MOST_BINDINGS = 20
+FEW = 10
+MAX_CURSOR = 1024
+
+
+class InboxQuery(Query):
+    """Whose orders; none shows the newest of each destination."""
+
+    binding: Annotated[int | None, Blank, Field(ge=1, le=2**63 - 1)] = None
+    cursor: Annotated[str | None, Field(max_length=MAX_CURSOR)] = None
+
+
+class RefusedQuery(Query):
+    """Where the two lists of what was refused go on."""
+
+    plans: Annotated[str | None, Field(max_length=MAX_CURSOR)] = None
+    messages: Annotated[str | None, Field(max_length=MAX_CURSOR)] = None
+
+
+class RefusedPlan(BaseModel):
+    """A plan that was refused, with every reason."""
+
+    run: RunView
+    position: int | None
+    findings: list[dict[str, str]]
+    more: int
+    """Findings that stand elsewhere in the ledger, because the event could not hold them."""
+
+
+@router.get("/inbox")
+async def inbox(request: Request, maker: Maker, query: Annotated[InboxQuery, Parameters()]) -> Response:
+    """Commits, resumptions and stops for the writers: of one destination page by page, or the newest of each."""
+    reader = maker.service.reader
+    bindings = await reader.ledger.bindings()
+    if query.binding is None and len(bindings) != 1:
+        chosen = bindings[:MOST_BINDINGS]
+        limit = FEW
+    else:
+        chosen = [await reader.binding_row(query.binding or bindings[0].id)]
+        limit = PER_PAGE
+    cursor = query.cursor if len(chosen) == 1 else None
+    lists = [(row, await reader.orders(row.id, cursor=cursor, limit=limit)) for row in chosen]
+    return maker.page(
+        request,
+        "inbox.html",
+        title="Inbox",
+        current="/inbox",
+        bindings=bindings,
+        chosen=query.binding,
+        lists=lists,
+        alone=len(chosen) == 1,
+        deep=cursor is not None,
+    )
+
+
+@router.get("/refused")
+async def refused(request: Request, maker: Maker, query: Annotated[RefusedQuery, Parameters()]) -> Response:
+    """Plans that were refused before their first write, reasons first; and messages that could not become an order."""
+    reader = maker.service.reader
+    runs = await reader.runs(RunFilter(state="refused"), cursor=query.plans, limit=REFUSED_PER_PAGE)
+    plans = [await _refused_plan(maker, run) for run in runs.items]
+    caller: Caller = request.scope["caller"]
+    messages: ListPage[RefusedMessageView] | None = None
+    if caller.role in SEES_THE_RECORD:
+        messages = await reader.refused_messages(cursor=query.messages, limit=REFUSED_PER_PAGE)
+    return maker.page(
+        request,
+        "refused.html",
+        title="Refused",
+        current="/refused",
+        plans=plans,
+        plans_next=runs.next,
+        messages=messages,
+        query=query,
+        places={row.id: row for row in await reader.ledger.bindings()},
+    )
+
+
+async def _refused_plan(maker: PageMaker, run: RunView) -> RefusedPlan:
+    end = await maker.service.reader.ledger.run_end(run.binding_id, run.run_id)
+    body = (parsed_object(end.body) or {}) if end else {}
+    listed = body.get("findings")
+    findings = [_finding(found) for found in (listed if isinstance(listed, list) else ()) if isinstance(found, dict)]
+    cut = body.get("cut")
+    total = cut.get("total") if isinstance(cut, dict) else None
+    more = total - len(findings) if isinstance(total, int) else 0
+    return RefusedPlan(run=run, position=end and end.position, findings=findings, more=max(0, more))
+
+
+def _finding(record: dict[str, Any]) -> dict[str, str]:
+    """What a page shows of a stored finding, whatever somebody put there."""
+    return {name: str(record.get(name, "?")) for name in ("name", "checked", "expected", "found", "next_action")}

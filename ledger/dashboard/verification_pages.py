@@ -1,0 +1,108 @@
+"""How far a ledger can be proven, and how: heads, the last signed ones, and the exact commands."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from fastapi import Query as Parameters
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from ledger.audit.bodies import parsed_object
+from ledger.dashboard.commands import command
+from ledger.dashboard.pages import Blank, Maker, PageMaker, Query
+from ledger.events import CheckpointPublished
+from ledger.store.records import BindingRow
+
+router = APIRouter()
+
+MOST_BINDINGS = 20
+
+
+class VerificationQuery(Query):
+    """Which destination; none shows the first ones."""
+
+    binding: Annotated[int | None, Blank, Field(ge=1, le=2**63 - 1)] = None
+
+
+class SignedHead(BaseModel):
+    """The last checkpoint of a binding as its event says it; nothing of it was checked for this page."""
+
+    event_position: int
+    recorded_at: datetime
+    position: int
+    head_hash: str
+    keys: list[str]
+    note: str
+
+
+class Standing(BaseModel):
+    """What is known of one binding's log."""
+
+    binding_id: int
+    url: str
+    branch: str
+    head_position: int
+    head_hash: str
+    signed: SignedHead | None
+    readable: bool
+    """Whether its last checkpoint, if it has one, is one of ours."""
+    verify: str
+    publish: str
+
+    @property
+    def behind(self) -> int:
+        """How many events no checkpoint covers. The event of the last one says nothing that needs one."""
+        if self.signed is None:
+            return self.head_position
+        return max(0, self.head_position - max(self.signed.position, self.signed.event_position))
+
+
+@router.get("/verification")
+async def verification(request: Request, maker: Maker, query: Annotated[VerificationQuery, Parameters()]) -> Response:
+    """Head and last checkpoint of each binding, and how to prove that nothing was touched."""
+    reader = maker.service.reader
+    bindings = await reader.ledger.bindings()
+    chosen = bindings[:MOST_BINDINGS] if query.binding is None else [await reader.binding_row(query.binding)]
+    return maker.page(
+        request,
+        "verification.html",
+        title="Verification",
+        current="/verification",
+        bindings=bindings,
+        chosen=query.binding,
+        standings=[await _standing(maker, row) for row in chosen],
+    )
+
+
+async def _standing(maker: PageMaker, row: BindingRow) -> Standing:
+    mark = await maker.service.reader.ledger.last_checkpoint(row.id)
+    signed = None
+    if mark is not None:
+        try:
+            body = CheckpointPublished.model_validate(parsed_object(mark.body))
+        except ValueError:
+            pass  # the page says so, and a verification says what is wrong with it
+        else:
+            signed = SignedHead(
+                event_position=mark.position,
+                recorded_at=mark.recorded_at,
+                position=body.position,
+                head_hash=body.head_hash,
+                keys=body.keys,
+                note=body.note,
+            )
+    of_this = ("--url", row.url, "--branch", row.branch)
+    return Standing(
+        binding_id=row.id,
+        url=row.url,
+        branch=row.branch,
+        head_position=row.head_position,
+        head_hash=row.head_hash.hex(),
+        signed=signed,
+        readable=mark is None or signed is not None,
+        verify=command("verify", *of_this),
+        publish=command("checkpoint", "publish", *of_this),
+    )
