@@ -63,6 +63,8 @@ class BindingView(View):
     writer: WriterView
     in_flight: InFlightView | None
     quiet_for: float = Field(description="Seconds for which nothing is sent, after an answer was lost.")
+    open_orders: int = Field(description="How many orders wait for the writer or are being carried out.")
+    oldest_open_order_at: datetime | None = Field(description="When the oldest of them came; null where none waits.")
     last_commit: RunMark | None
     last_start: RunMark | None
     last_end: RunMark | None

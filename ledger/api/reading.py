@@ -7,19 +7,19 @@ be short, and its cursor goes on where the looking ended.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 from ledger.api import models, views
 from ledger.api.cursors import new_cursor, read_cursor
 from ledger.api.errors import not_there
+from ledger.api.filters import OperationFilter, RunFilter
 from ledger.api.following import ProjectionFollower
 from ledger.audit.before_images import coverage_of
 from ledger.audit.bodies import parsed_object
 from ledger.events import StoredEvent
 from ledger.plan.asserted import observed_values
-from ledger.store.pages import CommittedRun, OperationRow, RunRow
+from ledger.store.pages import CommittedRun, OperationRow, TimePlace, WaitingOrders
 from ledger.store.projections import ProjectionStore
 from ledger.store.records import BindingRow
 from ledger.store.served import ServedLedger
@@ -30,44 +30,6 @@ SCAN = 1000
 _RUNS_URL = "list the runs: GET /api/v1/runs"
 _BINDINGS_URL = "list the bindings: GET /api/v1/bindings"
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Which runs to list; None leaves a thing open."""
-
-    binding_id: int | None = None
-    source: str | None = None
-    state: models.RunStateName | None = None
-
-    def takes(self, row: RunRow) -> bool:
-        """Whether a run is one of them."""
-        state = row.line.state if row.line else "open"
-        return self.source in (None, row.source) and self.state in (None, state)
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether every run of the binding is one."""
-        return self.source is None and self.state is None
-
-
-@dataclass(frozen=True, slots=True)
-class OperationFilter:
-    """Which operations of a run to list."""
-
-    outcome: models.OutcomeName | None = None
-    kind: str | None = None
-
-    def takes(self, row: OperationRow) -> bool:
-        """Whether an operation is one of them."""
-        if self.outcome not in (None, views.outcome_of(row)):
-            return False
-        return self.kind is None or (parsed_object(row.line) or {}).get("kind") == self.kind
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether every operation is one."""
-        return self.outcome is None and self.kind is None
 
 
 class LedgerReader:
@@ -87,8 +49,8 @@ class LedgerReader:
     async def bindings(self) -> list[models.BindingView]:
         """All destinations, oldest first."""
         await self._fresh()
-        projected = await self.ledger.projected_positions()
-        return [await self._binding(row, projected) for row in await self.ledger.bindings()]
+        projected, waiting = await self.ledger.projected_positions(), await self.ledger.waiting_orders()
+        return [await self._binding(row, projected, waiting) for row in await self.ledger.bindings()]
 
     async def binding(self, binding_id: int) -> models.BindingView:
         """One destination.
@@ -97,7 +59,8 @@ class LedgerReader:
             NotThereError: there is none with this id.
         """
         await self._fresh()
-        return await self._binding(await self.binding_row(binding_id), await self.ledger.projected_positions())
+        projected, waiting = await self.ledger.projected_positions(), await self.ledger.waiting_orders()
+        return await self._binding(await self.binding_row(binding_id), projected, waiting)
 
     async def binding_row(self, binding_id: int) -> BindingRow:
         """A binding as the store has it; raises as :meth:`binding`."""
@@ -106,8 +69,11 @@ class LedgerReader:
                 return row
         raise not_there(f"the binding {binding_id}", _BINDINGS_URL)
 
-    async def _binding(self, row: BindingRow, projected: dict[int, int]) -> models.BindingView:
-        return views.binding_view(row, await self._projections.binding_status(row.id), projected.get(row.id, 0))
+    async def _binding(
+        self, row: BindingRow, projected: dict[int, int], waiting: dict[int, WaitingOrders]
+    ) -> models.BindingView:
+        status = await self._projections.binding_status(row.id)
+        return views.binding_view(row, status, projected.get(row.id, 0), waiting.get(row.id))
 
     async def runs(self, wanted: RunFilter, *, cursor: str | None, limit: int) -> models.Page[models.RunView]:
         """Runs of all bindings or of one, newest first.
@@ -116,21 +82,25 @@ class LedgerReader:
             InvalidCursorError, NotThereError: the cursor; the binding.
         """
         await self._fresh()
-        scope = ["runs", wanted.binding_id, wanted.source, wanted.state]
+        scope = ["runs", wanted.binding_id, wanted.source, wanted.state, wanted.since, wanted.until]
         scan = limit + 1 if wanted.takes_all else max(SCAN, limit + 1)
         if wanted.binding_id is not None:
             await self.binding_row(wanted.binding_id)
+        if wanted.binding_id is None or wanted.by_time:
+            place: TimePlace | None = None if wanted.until is None else (wanted.until, 0, 0)
+            if cursor is not None:
+                place = read_cursor(cursor, scope, (datetime, int, int))
+            rows = await self.ledger.runs_page(behind=place, limit=scan)
+        else:
             behind = None if cursor is None else read_cursor(cursor, scope, (int,))[0]
             rows = await self.ledger.runs_page_of_binding(wanted.binding_id, behind=behind, limit=scan)
-        else:
-            place = None if cursor is None else read_cursor(cursor, scope, (datetime, int, int))
-            rows = await self.ledger.runs_page(behind=place, limit=scan)
         shown = [row for row in rows if wanted.takes(row)][:limit]
         last = _last_seen(rows, shown, limit, scan)
-        of_one = wanted.binding_id is not None
+        if last is not None and wanted.is_behind(rows[-1]) and not any(map(wanted.takes, _behind(rows, last))):
+            last = None  # what follows is older still
         return models.Page(
             items=[views.run_view(row) for row in shown],
-            next=last and new_cursor(scope, (last.inbox_id,) if of_one else last.place),
+            next=last and new_cursor(scope, last.place if wanted.by_time else (last.inbox_id,)),
         )
 
     async def run(self, binding_id: int, run_id: str) -> models.RunDetail:
@@ -275,6 +245,11 @@ class LedgerReader:
         named = row.line.unsettled if row.line else ()
         ordinals = [item.ordinal for item in named if item.outcome == outcome and item.ordinal > behind]
         return await self.ledger.operations_at(row.binding_id, row.run_id, run.commit["plan_checksum"], ordinals)
+
+
+def _behind(rows: Sequence[T], row: T) -> Sequence[T]:
+    """What of a page stands behind one of its rows."""
+    return rows[rows.index(row) + 1 :]
 
 
 def _last_seen(rows: Sequence[T], shown: Sequence[T], limit: int, scan: int) -> T | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 from starlette.responses import Response
 
 from ledger.api import models
-from ledger.api.reading import OperationFilter, RunFilter
+from ledger.api.filters import OperationFilter, RunFilter
 from ledger.api.rights import BASE
 from ledger.api.service import BindingId, Ordinal, Page, Paging, RunIdPath, Service, answer
 
@@ -24,6 +24,8 @@ class BindingRunsQuery(Paging):
 
     source: SourceName | None = None
     state: models.RunStateName | None = None
+    since: AwareDatetime | None = Field(default=None, description="Committed then or later, by the ledger's clock.")
+    until: AwareDatetime | None = Field(default=None, description="Committed before then.")
 
 
 class RunsQuery(BindingRunsQuery):
@@ -54,7 +56,7 @@ async def binding(request: Request, service: Service, binding_id: BindingId) -> 
 @router.get("/runs", response_model=models.Page[models.RunView], summary="Runs of all destinations, newest first")
 async def runs(request: Request, service: Service, query: Annotated[RunsQuery, Query()]) -> Response:
     """Sorted by when their commits came, for display: there is no order between the logs of two destinations."""
-    wanted = RunFilter(query.binding, query.source, query.state)
+    wanted = RunFilter(query.binding, query.source, query.state, query.since, query.until)
     return answer(request, await service.reader.runs(wanted, cursor=query.cursor, limit=query.limit))
 
 
@@ -67,7 +69,7 @@ async def runs_of_binding(
     request: Request, service: Service, binding_id: BindingId, query: Annotated[BindingRunsQuery, Query()]
 ) -> Response:
     """In the reverse order of their commits, which is the order in which they are carried out."""
-    wanted = RunFilter(binding_id, query.source, query.state)
+    wanted = RunFilter(binding_id, query.source, query.state, query.since, query.until)
     return answer(request, await service.reader.runs(wanted, cursor=query.cursor, limit=query.limit))
 
 

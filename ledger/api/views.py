@@ -13,11 +13,22 @@ from ledger.commit import Policy, utc_text
 from ledger.events import StoredEvent
 from ledger.projections.binding_status import BindingStatus
 from ledger.projections.run_lines import RunLine
-from ledger.store.pages import ClosedOrder, CommittedRun, LiveWorker, OperationRow, RefusedMessage, RunEnd, RunRow
+from ledger.store.pages import (
+    ClosedOrder,
+    CommittedRun,
+    LiveWorker,
+    OperationRow,
+    RefusedMessage,
+    RunEnd,
+    RunRow,
+    WaitingOrders,
+)
 from ledger.store.records import BindingRow
 
 
-def binding_view(row: BindingRow, status: BindingStatus | None, projected: int) -> models.BindingView:
+def binding_view(
+    row: BindingRow, status: BindingStatus | None, projected: int, waiting: WaitingOrders | None
+) -> models.BindingView:
     """A binding. The owner of its lease stays inside: with the epoch it would be the right to write."""
     mark = row.in_flight
     return models.BindingView(
@@ -36,6 +47,8 @@ def binding_view(row: BindingRow, status: BindingStatus | None, projected: int) 
         ),
         in_flight=mark and models.InFlightView(run_id=mark.run_id, ordinal=mark.ordinal, attempt=mark.attempt),
         quiet_for=row.quiet_for,
+        open_orders=waiting.orders if waiting else 0,
+        oldest_open_order_at=waiting and waiting.since,
         last_commit=status and status.last_commit,
         last_start=status and status.last_start,
         last_end=status and status.last_end,

@@ -72,6 +72,14 @@ class ClosedOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingOrders:
+    """How many orders of a binding are open, and when the oldest of them came."""
+
+    orders: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedMessage:
     """A message that could not become an order; ``digest`` is sha256 of its body, ``reason`` a line a finding."""
 
@@ -190,6 +198,11 @@ class PageQueries:
     async def heads(self, binding_ids: Sequence[int]) -> dict[int, int]:
         """The position of the last event of each of these bindings."""
         return {row["id"]: row["head_position"] for row in await self._session.rows("binding_heads", list(binding_ids))}
+
+    async def waiting_orders(self) -> dict[int, WaitingOrders]:
+        """The open orders of each binding that has some."""
+        rows = await self._session.rows("waiting_orders")
+        return {row["binding_id"]: WaitingOrders(row["orders"], row["since"]) for row in rows}
 
     async def orders_page(self, binding_id: int, *, behind: int | None, limit: int) -> list[ClosedOrder]:
         """Orders for the writer of a binding, open and closed, newest first; ``behind`` is a row of the inbox."""

@@ -115,6 +115,11 @@ order by e.position limit $4;
 -- Where the logs of these bindings ($1) end.
 select id, head_position from ledger.binding where id = any ($1);
 
+-- name: waiting_orders
+-- How many orders wait on each binding, and since when the oldest one does.
+select binding_id, count(*) as orders, min(received_at) as since from ledger.inbox
+where state = 'open' group by binding_id;
+
 -- name: orders_page
 -- Orders for the writer of a binding, newest first, behind inbox row $2.
 select inbox_id, order_id, kind, run_id, state, body, position, received_at, closed_at

@@ -96,7 +96,7 @@ async def test_no_token_no_answer_whether_or_not_the_address_is_there(api: Serve
     bearers = [f"Bearer {text}" for text in (spoiled, made_up, f"{token}x", token[:20])]
     headers = [None, "", "Bearer", f"Basic {token}", token, *bearers]
     async with api.client(None) as client:
-        for address in [*TABLE, ("GET", "/"), ("GET", "/api/v1/secret"), ("DELETE", "/api/v1/runs")]:
+        for address in [*TABLE, ("GET", "/api/secret"), ("GET", "/api/v1/secret"), ("DELETE", "/api/v1/runs")]:
             response = await client.request(address[0], _path(address))
             assert (response.status_code, response.json()["code"]) == (401, "UnauthenticatedError"), address
             assert response.headers["www-authenticate"].startswith("Bearer")
@@ -259,7 +259,7 @@ async def test_g11_every_error_is_a_problem_document(api: Served) -> None:
     async with api.client() as client:
         answers = await asyncio.gather(
             client.get(f"{BASE}/nothing"),
-            client.get("/"),
+            client.get("/api/nothing"),
             client.delete(f"{BASE}/runs"),
             client.get(f"{BASE}/runs/"),
             client.get(f"{BASE}/bindings/7"),

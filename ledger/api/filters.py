@@ -1,0 +1,66 @@
+"""What a list is asked for; applied to rows as the store hands them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ledger.api import models, views
+from ledger.audit.bodies import parsed_object
+from ledger.store.pages import OperationRow, RunRow
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs to list; None leaves a thing open. By when commits came: from ``since`` on, before ``until``."""
+
+    binding_id: int | None = None
+    source: str | None = None
+    state: models.RunStateName | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def takes(self, row: RunRow) -> bool:
+        """Whether a run is one of them."""
+        state = row.line.state if row.line else "open"
+        return (
+            self.binding_id in (None, row.binding_id)
+            and self.source in (None, row.source)
+            and self.state in (None, state)
+            and not self.is_behind(row)
+            and (self.until is None or row.received_at < self.until)
+        )
+
+    def is_behind(self, row: RunRow) -> bool:
+        """Whether a run, and with it every one that is older, came too early."""
+        return self.since is not None and row.received_at < self.since
+
+    @property
+    def by_time(self) -> bool:
+        """Whether the list is read by time, over all bindings: it begins where it is to end, however long ago."""
+        return self.binding_id is None or self.until is not None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every run of the list that is read is one."""
+        of_all = self.binding_id is None or not self.by_time
+        return of_all and self.source is None and self.state is None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationFilter:
+    """Which operations of a run to list."""
+
+    outcome: models.OutcomeName | None = None
+    kind: str | None = None
+
+    def takes(self, row: OperationRow) -> bool:
+        """Whether an operation is one of them."""
+        if self.outcome not in (None, views.outcome_of(row)):
+            return False
+        return self.kind is None or (parsed_object(row.line) or {}).get("kind") == self.kind
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every operation is one."""
+        return self.outcome is None and self.kind is None
