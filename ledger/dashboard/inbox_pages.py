@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from ledger.api.models import Page as ListPage
 from ledger.api.models import RefusedMessageView, RunView
-from ledger.api.reading import RunFilter
+from ledger.api.filters import RunFilter
 from ledger.api.tokens import Caller
 from ledger.audit.bodies import parsed_object
 from ledger.dashboard.pages import Blank, Maker, PageMaker, Query
