@@ -37,13 +37,15 @@ demo-kafka: $(BIN)/.installed ## three sources, two destinations, two workers, a
 	@bash tests/support/require_kafka.sh
 	@$(CLEAN) $(BIN)/python -m tests.demo.kafka --state $(STATE)
 
+# a file's tests stay together; the long ones come first in the order of their folders
+TEST_JOBS = 2
 test: $(BIN)/.installed ## lint, types, import rules and every test
 	@rm -rf $(STATE) && mkdir -p $(STATE)
 	@bash tests/support/require_postgresql_15.sh
 	@bash tests/support/require_kafka.sh
 	@bash tests/support/require_chromium.sh
 	@$(MAKE) --no-print-directory lint
-	@$(CLEAN) $(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(CLEAN) $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # a server of our own, installed once, started for the tests and stopped after them; or the test server that is named
 LIVE_HOME := .state/infrahub

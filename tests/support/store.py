@@ -187,7 +187,7 @@ async def connection_to(dsn: str) -> AsyncIterator[Any]:
         await connection.close()
 
 
-async def claim(store: WriterStore, binding_id: int, owner: str = "writer-1", *, ttl: float = 60.0) -> Lease:
+async def claim(store: WriterStore, binding_id: int, owner: str = "writer-1", *, ttl: float = 86400.0) -> Lease:
     """Claim with times that do not run out by themselves."""
     return await store.claim(
         binding_id, owner=owner, ttl=ttl, settle=30.0, body_host="host", body_process_id=f"process of {owner}"

@@ -105,7 +105,7 @@ async def test_g02_a_held_lease_is_refused_with_who_since_when_and_how_long(
             await claim(other, lease.binding_id, "writer-3")
     facts = refused.value.facts
     assert (facts["owner"], facts["host"], facts["epoch"]) == ("writer-1", "host", 1)
-    assert 0 < facts["seconds"] <= 60
+    assert 0 < facts["seconds"] <= 86400
     assert facts["since"] < facts["until"]
     assert refused.value.exit_code is ExitCode.BUSY
     assert [event.kind async for event in ledger.events(lease.binding_id)] == ["writer.opened"]
@@ -174,7 +174,7 @@ async def test_g02_only_the_owner_renews_and_the_database_counts_the_time(
     row = await ledger.binding(BINDING)
     assert row is not None
     assert row.lease_expires_in is not None
-    assert 50 < row.lease_expires_in <= 60
+    assert 86000 < row.lease_expires_in <= 86400
     assert row.has_live_lease
 
 
