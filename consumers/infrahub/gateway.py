@@ -113,13 +113,27 @@ class InfrahubGateway:
                 left = failed.exchange.sent
                 raise
 
+        try:
+            return await once()
+        except FailedExchange as failed:
+            if not again(failed):
+                raise
+            first: FailedExchange | None = failed
+
+        async def later() -> T:
+            nonlocal first
+            if first is not None:
+                known, first = first, None
+                raise known
+            return await once()
+
         retries = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(again),
             stop=tenacity.stop_after_attempt(self.settings.attempts),
             wait=self._wait,
             reraise=True,
         )
-        return await retries(once)
+        return await retries(later)  # its first attempt is the one that was made; most calls need no second one
 
     async def _execute_once(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
         data: Mapping[str, Any] = await self.client.execute_graphql(

@@ -15,22 +15,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from ledger.cli import (
-    api_commands,
-    audit_commands,
-    checkpoint_commands,
-    commit_commands,
-    doctor_command,
-    export_commands,
-    history_commands,
-    kafka_commands,
-    plan_commands,
-    rehearse_command,
-    replay_command,
-    run_commands,
-    sandbox_command,
-    service_commands,
-)
+from ledger.cli.commands import modules
 from ledger.cli.output import people, show_refusal
 from ledger.cli.session import Invocation
 from ledger.cli.streams import last_words, prepare_streams
@@ -48,18 +33,24 @@ _EPILOG = "\b\nExit codes:\n" + "\n".join(
 )
 """One a line: ``\\b`` keeps the help from joining them."""
 
-app = typer.Typer(
-    name="apply-ledger",
-    no_args_is_help=True,
-    add_completion=True,
-    rich_markup_mode=None,  # its tables cut the names of options on a terminal of 80 columns
-    pretty_exceptions_enable=False,
-    help="Plan, review and apply changes to Infrahub from several sources, with a record of every operation.",
-    epilog=_EPILOG,
-)
+
+def application(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The program with the commands that a call with these arguments needs; without any, with all of them."""
+    app = typer.Typer(
+        name="apply-ledger",
+        no_args_is_help=True,
+        add_completion=True,
+        rich_markup_mode=None,  # its tables cut the names of options on a terminal of 80 columns
+        pretty_exceptions_enable=False,
+        help="Plan, review and apply changes to Infrahub from several sources, with a record of every operation.",
+        epilog=_EPILOG,
+    )
+    app.callback()(_global_options)
+    for module in modules(arguments):
+        module.register(app)
+    return app
 
 
-@app.callback()
 def _global_options(
     context: typer.Context,
     config: Annotated[
@@ -73,33 +64,15 @@ def _global_options(
     context.obj = Invocation(config=config, verbose=verbose)
 
 
-for module in (
-    plan_commands,
-    rehearse_command,
-    commit_commands,
-    run_commands,
-    replay_command,
-    audit_commands,
-    history_commands,
-    checkpoint_commands,
-    export_commands,
-    doctor_command,
-    service_commands,
-    api_commands,
-    kafka_commands,
-    sandbox_command,
-):
-    module.register(app)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     A usage error is 64, because 2 means "changes present". A refusal is shown without a traceback; anything that is
     no refusal of ours and no shortage of the machine is a defect and leaves with its traceback (P141, P142).
     """
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        result = application(given)(args=given, standalone_mode=False)
     except TyperException as exc:
         show = getattr(exc, "show", None)
         if show is not None:

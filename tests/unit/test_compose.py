@@ -11,7 +11,7 @@ import typer.main
 import yaml
 from compose_spec import PyCompose
 
-from ledger.cli.main import app
+from ledger.cli.main import application
 from ledger.cli.settings import load_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,7 +75,7 @@ def test_whatever_a_service_names_is_there_and_can_come_about() -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_each_command_is_one_of_this_program(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [str(argument) for argument in OURS[name]["command"]]
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(application())
     with pytest.raises(SystemExit) as ended:
         command.main([*arguments, "--help"], prog_name="apply-ledger")
     assert ended.value.code == 0

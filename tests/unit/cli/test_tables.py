@@ -56,13 +56,14 @@ def test_a_narrow_terminal_goes_without_columns_and_says_so_instead_of_folding(
 
 
 def _commands() -> list[tuple[str, ...]]:
-    root = typer.main.get_command(program.app)
+    root = typer.main.get_command(program.application())
     return [(), *((name,) for name in root.commands), ("runs", "show")]  # type: ignore[attr-defined] # root is a group
 
 
 @pytest.mark.parametrize("command", _commands(), ids=" ".join)
 def test_the_help_of_each_command_names_its_options_in_full_at_80_columns(command: tuple[str, ...]) -> None:
-    shown = CliRunner().invoke(program.app, [*command, "--help"], env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+    narrow = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
+    shown = CliRunner().invoke(program.application(), [*command, "--help"], env=narrow)
     assert shown.exit_code == 0
     assert "…" not in shown.output
     # dots that say "and more of these" are no cut
