@@ -14,7 +14,7 @@ MAX_WORDS = 8_000
 """Characters of one part of a refusal; what is longer is cut, and its length is said."""
 
 _MARK = 40
-"""Room for what a cut says of itself."""
+"""Room for what a cut says of itself; where it would take more than half of the room, a cut says no more than "…"."""
 
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _USER_INFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s]*@")
@@ -39,6 +39,8 @@ def words(text: str, limit: int = MAX_WORDS) -> str:
         shown = visible(text)
         if len(shown) <= limit:
             return shown
+    if limit < 2 * _MARK:
+        return f"{visible(text[:limit])[: limit - 1]}…"
     kept = limit - _MARK
     return f"{visible(text[:kept])[:kept]}… ({len(text):,} characters)"
 

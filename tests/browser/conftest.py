@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -12,7 +13,7 @@ from playwright.async_api import Browser, BrowserContext
 from ledger.api.tokens import Role
 from tests.support.api import Served, listening, served
 from tests.support.browser import WIDE, Scheme, Watched, chromium, new_context
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import ROLES, PostgresServer, migrate_fully
 from tests.support.shown_ledger import shown_database
 
 # A browser, and everything that speaks to it, belongs to the loop on which it was started.
@@ -39,7 +40,7 @@ class Site:
         """A window's memory in which somebody with this role has logged in."""
         context = await new_context(self.browser, size=size, scheme=scheme)
         if role is not None:
-            form = {"token": self.api.tokens[role], "next": "/"}
+            form: dict[str, str | float | bool] = {"token": self.api.tokens[role], "next": "/"}
             headers = {"Origin": self.origin, "Sec-Fetch-Site": "same-origin"}
             answer = await context.request.post(f"{self.origin}/login", form=form, headers=headers, max_redirects=0)
             assert answer.status == 303, await answer.text()
@@ -49,6 +50,14 @@ class Site:
         """A page in it, not yet loaded."""
         context = await self.context(role, size=size, scheme=scheme)
         return Watched(await context.new_page(), self.origin)
+
+
+@contextmanager
+def database_of(server: PostgresServer) -> Iterator[dict[str, str]]:
+    """DSNs of a new ledger with nothing in it."""
+    name = server.create_database(server.template("newest", migrate_fully))
+    yield {"admin": server.dsn(name)} | {key: server.dsn(name, user=role) for key, role in ROLES.items()}
+    server.drop_database(name)
 
 
 @pytest.fixture(scope="package")

@@ -58,6 +58,10 @@ async def show(recording: Recorder) -> None:
     await _refused_run(recording)
     await commit(recording, make_plan("run-waits", creates=1), actor="ada", reason="when somebody comes")
     ledger = recording.ledger
+    for order in await ledger.open_orders(recording.binding_id):
+        if order.run_id != "run-waits":
+            state = "refused" if order.run_id == REFUSED_RUN.run_id else "done"
+            await recording.writer.close_order(recording.lease, order.inbox_id, state)
     stranger = DestinationBinding(url="http://other.example/instance", branch=f"{SCRIPT} {PICTURE} {REVERSED}"[:200])
     other = await ledger.register_binding(stranger)
     lost = make_commit(make_plan("run-lost", creates=1)).model_copy(

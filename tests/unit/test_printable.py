@@ -38,6 +38,15 @@ def test_words_that_are_cut_say_how_long_they_were() -> None:
     assert words("\x1b" * MAX_WORDS).endswith("… (8,000 characters)")
 
 
+@pytest.mark.parametrize("limit", [1, 2, 10, 40, 79, 80, 81])
+def test_a_short_cut_still_shows_how_the_text_begins(limit: int) -> None:
+    shown = words("x" * 1000, limit)
+    assert len(shown) <= limit
+    assert shown.startswith("x" * (limit // 2))
+    assert "…" in shown
+    assert words("x" * limit, limit) == "x" * limit
+
+
 @given(document=st.recursive(ANY_TEXT, lambda inner: st.lists(inner) | st.dictionaries(ANY_TEXT, inner), max_leaves=5))
 def test_a_json_document_says_the_same_and_holds_nothing_active(document: object) -> None:
     text = visible_json(json.dumps(document, ensure_ascii=False))
