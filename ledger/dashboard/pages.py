@@ -122,6 +122,12 @@ class PageMaker:
         )
 
 
+def may_read_the_record(request: Request) -> bool:
+    """Whether who asks may read events, and with them the messages of a destination."""
+    caller: Caller | None = request.scope.get("caller")
+    return caller is not None and caller.role in SEES_THE_RECORD
+
+
 def address_of(request: Request) -> str:
     """The address that was asked for, with its parameters."""
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")

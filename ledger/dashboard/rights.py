@@ -17,7 +17,6 @@ PAGE_RIGHTS: Rights = {
     ("POST", "/logout"): _ALL,
     ("GET", "/"): _ALL,
     ("GET", "/bindings/{binding_id}"): _ALL,
-    ("GET", "/bindings/{binding_id}/activity"): _ALL,
     ("GET", "/runs"): _ALL,
     ("GET", _RUN): _ALL,
     ("GET", f"{_RUN}/operations"): _ALL,

@@ -37,6 +37,7 @@ def new_environment(assets: Assets) -> Environment:
         "moment": moment_text,
         "iso": iso_text,
         "duration": duration,
+        "local": local_text,
         "shown": words,
         "whole": whole,
         "value": value_text,
@@ -44,7 +45,7 @@ def new_environment(assets: Assets) -> Environment:
         "word": word,
         "described": described,
     }
-    environment.globals |= {"asset": assets.url, "href": href, "ago": ago}
+    environment.globals |= {"asset": assets.url, "href": href, "ago": ago, "elapsed": elapsed}
     return environment
 
 
@@ -66,6 +67,16 @@ def moment_text(value: datetime | str) -> str:
 def iso_text(value: datetime | str) -> str:
     """Whole, for machines and for who looks closer."""
     return moment(value).isoformat(timespec="microseconds")
+
+
+def local_text(value: datetime) -> str:
+    """As a field for a time wants it; without its zone, which is UTC."""
+    return moment(value).strftime("%Y-%m-%dT%H:%M")
+
+
+def elapsed(begin: datetime | str, end: datetime | str) -> float:
+    """Seconds between two times."""
+    return max(0.0, (moment(end) - moment(begin)).total_seconds())
 
 
 def ago(value: datetime | str, now: datetime) -> str:

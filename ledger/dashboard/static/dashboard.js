@@ -67,13 +67,15 @@
     }, Math.max(0, LEAST - (Date.now() - last)));
   };
   let stream = null;
+  let wasLive = false;
   const follow = () => {
     const live = document.querySelector("[data-live]");
-    if (live === null) {
-      stream?.close();
+    if (live === null || document.hidden) {
+      stream?.close(); // a browser has few connections for all its tabs
       stream = null;
       return;
     }
+    wasLive = true;
     if (stream === null && live.dataset.stream) {
       stream = new EventSource(live.dataset.stream);
       for (const kind of live.dataset.kinds.split(" ")) stream.addEventListener(kind, refresh);
@@ -107,10 +109,15 @@
     tellAges();
     say();
     follow();
+    if (wasLive && document.querySelector("[data-live]") === null) {
+      wasLive = false;
+      document.body.dispatchEvent(new CustomEvent("run-ended"));
+    }
     document.dispatchEvent(new CustomEvent("drawn"));
   });
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && document.querySelector("[data-live]")) refresh();
+    follow();
+    if (document.querySelector("[data-live]")) refresh();
   });
 
   // A link from elsewhere comes without the cookie of a session that is there; from here it goes along.

@@ -1,0 +1,246 @@
+"""Forms for orders: commit a reviewed plan, go on with a run, stop one. What takes them is what takes those of the API.
+
+A form that is refused comes back with what was entered and with the refusal; nothing was ordered then. Each form brings
+the key of one order along, so that sending it twice is one order.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Form, Request
+from fastapi import Query as Parameters
+from pydantic import BaseModel, Field, ValidationError
+from starlette.responses import RedirectResponse, Response
+
+from ledger.api.errors import InvalidRequestError, UnauthenticatedError, headers_of, status_of
+from ledger.api.orders import CommitOrder, ResumeOrder, RunName, StopOrder, order_id_of
+from ledger.api.problems import problem_of
+from ledger.api.service import BindingId, RunIdPath
+from ledger.api.tokens import Caller, without_tokens
+from ledger.commit import Policy
+from ledger.dashboard.pages import Blank, Maker, OwnForm, PageMaker, Query
+from ledger.dashboard.templating import href
+from ledger.errors import ApplyLedgerError
+
+router = APIRouter()
+
+_RUN = "/bindings/{binding_id}/runs/{run_id}"
+_MOST = 70_000
+OrderT = TypeVar("OrderT", bound=BaseModel)
+
+
+class CommitQuery(Query):
+    """A run to begin with; its checksum is for who reviewed it to give."""
+
+    run: Annotated[str | None, Blank, Field(max_length=300)] = None
+
+
+class PolicyForm(BaseModel):
+    """What the writer does where a person would have to decide, as a form sends it."""
+
+    on_unknown: str = Policy().on_unknown
+    on_crash: str = Policy().on_crash
+    on_overlap: str = Policy().on_overlap
+    allow_destination_change: str = ""
+    allow_stale: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """As an order wants it; a box that is not ticked is not sent at all."""
+        ticks = ("allow_destination_change", "allow_stale")
+        return self.model_dump(exclude=set(ticks)) | {tick: getattr(self, tick) == "yes" for tick in ticks}
+
+
+class CommitForm(PolicyForm):
+    """What the form of a commit sends."""
+
+    run: Annotated[str, Field(max_length=300)] = ""
+    expected_checksum: Annotated[str, Field(max_length=300)] = ""
+    reason: Annotated[str, Field(max_length=_MOST)] = ""
+    form_key: str = ""
+
+
+class ResumeForm(PolicyForm):
+    """What the form of a resumption sends."""
+
+    reason: Annotated[str, Field(max_length=_MOST)] = ""
+    order_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    form_key: str = ""
+
+
+class StopForm(BaseModel):
+    """What the form of a stop sends."""
+
+    reason: Annotated[str, Field(max_length=_MOST)] = ""
+    order_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+    form_key: str = ""
+
+
+@router.get("/commit")
+async def commit_page(request: Request, maker: Maker, query: Annotated[CommitQuery, Parameters()]) -> Response:
+    """Asks which plan to apply."""
+    return _commit_form(maker, request, CommitForm(run=query.run or "").model_dump())
+
+
+@router.post("/commit", dependencies=[OwnForm])
+async def commit(request: Request, maker: Maker, form: Annotated[CommitForm, Form()]) -> Response:
+    """Orders a reviewed plan to be applied; a run is committed once, however often its form is sent."""
+    try:
+        # People copy digests in capitals and with blanks in them.
+        checksum = "".join(form.expected_checksum.split()).lower()
+        order = _order(
+            CommitOrder,
+            run=form.run.strip(),
+            expected_checksum=checksum,
+            reason=form.reason,
+            policy=form.document(),
+        )
+        receipt = await maker.service.require_orders().commit(order, actor=_caller(request).actor, traceparent=None)
+    except ApplyLedgerError as exc:
+        return _commit_form(maker, request, form.model_dump(), exc)
+    if receipt.binding_id is None or receipt.order_id is None:
+        return RedirectResponse(href("/runs", ordered="commit"), status_code=303)
+    return _to_run(receipt.binding_id, receipt.run_id, "commit")
+
+
+def _commit_form(
+    maker: PageMaker, request: Request, given: Mapping[str, Any], error: ApplyLedgerError | None = None
+) -> Response:
+    return _form(maker, request, "commit.html", title="Commit a plan", current="/commit", error=error, given=given)
+
+
+@router.get(_RUN + "/resume")
+async def resume_page(request: Request, maker: Maker, binding_id: BindingId, run_id: RunIdPath) -> Response:
+    """Asks how to go on with a run."""
+    return await _run_form(maker, request, "resume", binding_id, run_id, ResumeForm(order_key=_new_key()).model_dump())
+
+
+@router.post(_RUN + "/resume", dependencies=[OwnForm])
+async def resume(
+    request: Request, maker: Maker, binding_id: BindingId, run_id: RunIdPath, form: Annotated[ResumeForm, Form()]
+) -> Response:
+    """Orders to go on with a run, from the first operation without a success."""
+    caller = _caller(request)
+    try:
+        await maker.service.require_orders().resume(
+            RunName(binding_id=binding_id, run_id=run_id),
+            _order(ResumeOrder, reason=form.reason, policy=form.document()),
+            actor=caller.actor,
+            order_id=order_id_of(caller.token_id, form.order_key),
+        )
+    except ApplyLedgerError as exc:
+        return await _run_form(maker, request, "resume", binding_id, run_id, _again(form), exc)
+    return _to_run(binding_id, run_id, "resume")
+
+
+@router.get(_RUN + "/stop")
+async def stop_page(request: Request, maker: Maker, binding_id: BindingId, run_id: RunIdPath) -> Response:
+    """Asks whether to stop a run."""
+    return await _run_form(maker, request, "stop", binding_id, run_id, StopForm(order_key=_new_key()).model_dump())
+
+
+@router.post(_RUN + "/stop", dependencies=[OwnForm])
+async def stop(
+    request: Request, maker: Maker, binding_id: BindingId, run_id: RunIdPath, form: Annotated[StopForm, Form()]
+) -> Response:
+    """Orders to stop a run behind the operation in flight. What was written stays."""
+    caller = _caller(request)
+    try:
+        await maker.service.require_orders().stop(
+            RunName(binding_id=binding_id, run_id=run_id),
+            _order(StopOrder, reason=form.reason),
+            actor=caller.actor,
+            order_id=order_id_of(caller.token_id, form.order_key),
+        )
+    except ApplyLedgerError as exc:
+        return await _run_form(maker, request, "stop", binding_id, run_id, _again(form), exc)
+    return _to_run(binding_id, run_id, "stop")
+
+
+async def _run_form(
+    maker: PageMaker,
+    request: Request,
+    kind: str,
+    binding_id: int,
+    run_id: str,
+    given: Mapping[str, Any],
+    error: ApplyLedgerError | None = None,
+) -> Response:
+    return _form(
+        maker,
+        request,
+        f"{kind}.html",
+        title=f"{kind.capitalize()} {run_id}",
+        current="/runs",
+        error=error,
+        given=given,
+        run=await maker.service.reader.run(binding_id, run_id),
+        place=await maker.service.reader.binding_row(binding_id),
+    )
+
+
+def _form(
+    maker: PageMaker,
+    request: Request,
+    template: str,
+    *,
+    title: str,
+    current: str,
+    error: ApplyLedgerError | None,
+    given: Mapping[str, Any],
+    **values: Any,
+) -> Response:
+    """A form, as it was sent where it was refused, with the refusal in front of it."""
+    maker.service.require_orders()
+    if isinstance(error, UnauthenticatedError):
+        raise error
+    return maker.page(
+        request,
+        template,
+        title=title,
+        current=current,
+        status=200 if error is None else status_of(error),
+        headers={} if error is None else headers_of(error),
+        problem=error and problem_of(error, request.url.path),
+        given={key: without_tokens(value) if isinstance(value, str) else value for key, value in given.items()},
+        **values,
+    )
+
+
+def _order(kind: type[OrderT], **fields: Any) -> OrderT:
+    """The order that a form means.
+
+    Raises:
+        InvalidRequestError: it means none; every fault is named, no value is repeated.
+    """
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as exc:
+        named = sorted({f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in exc.errors()})
+        raise InvalidRequestError(
+            checked="what was entered",
+            expected="what stands beside each field",
+            found="; ".join(named),
+            next_action="correct what is named and send the form again; nothing was ordered",
+        ) from None
+
+
+def _again(form: ResumeForm | StopForm) -> dict[str, Any]:
+    """What was entered, for a form of its own: the key of one that was refused may be that of another order."""
+    return form.model_dump() | {"order_key": _new_key()}
+
+
+def _new_key() -> str:
+    return secrets.token_urlsafe(18)
+
+
+def _caller(request: Request) -> Caller:
+    caller: Caller = request.scope["caller"]
+    return caller
+
+
+def _to_run(binding_id: int, run_id: str, ordered: str) -> Response:
+    where = href("/bindings/{binding_id}/runs/{run_id}", {"binding_id": binding_id, "run_id": run_id}, ordered=ordered)
+    return RedirectResponse(where, status_code=303)

@@ -1,0 +1,119 @@
+"""What a page tells of a run and of an operation, from what the reading layer answers; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ledger.api.models import OperationDetail, RunDetail, RunView, UnsettledView
+from ledger.audit.bodies import parsed_object
+from ledger.events import StoredEvent
+
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the five counts that add up to a plan; ``begins`` and ``width`` are thousandths of it."""
+
+    name: str
+    count: int | None
+    begins: float
+    width: float
+
+
+def parts(run: RunView) -> list[Part]:
+    """The five counts, in the order in which a run goes through them."""
+    counts = [(name, getattr(run, name)) for name in ("applied", "skipped", "failed", "unknown", "not_attempted")]
+    total = run.planned or 0
+    found, begins = [], 0.0
+    for name, count in counts:
+        width = 1000 * (count or 0) / total if total else 0.0
+        if count and name in ("failed", "unknown"):
+            width = max(width, 4.0)  # one of a hundred thousand is to be seen
+        found.append(Part(name, count, round(begins, 2), round(width, 2)))
+        begins += width
+    return found
+
+
+def is_open(run: RunDetail) -> bool:
+    """Whether something may still happen to a run without anybody ordering it."""
+    return run.running or run.order_state == "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The operation that stopped a run, and what was said of it; what is not known, or may not be read, is None."""
+
+    unsettled: UnsettledView
+    operation: OperationDetail | None
+    message: str | None
+    next_action: str | None
+    http_status: int | None
+    code: str | None
+    sent: bool | None
+
+
+def failure_of(unsettled: UnsettledView, operation: OperationDetail | None, event: StoredEvent | None) -> Failure:
+    """Put together; the body may be of a program that is newer than this one."""
+    body = {} if event is None else parsed_object(event.body) or {}
+    status, sent = body.get("http_status"), body.get("sent")
+    return Failure(
+        unsettled=unsettled,
+        operation=operation,
+        message=_text(body.get("message")),
+        next_action=_text(body.get("next_action")),
+        http_status=status if type(status) is int else None,
+        code=_text(body.get("code")),
+        sent=sent if isinstance(sent, bool) else None,
+    )
+
+
+def refusal_of(run: RunDetail) -> list[dict[str, str]]:
+    """Everything that a refused plan was refused for; empty for any other run."""
+    if run.ending is None or run.ending.kind != "plan.refused":
+        return []
+    found = run.ending.body.get("findings")
+    names = ("name", "checked", "expected", "found", "next_action")
+    return [
+        {name: str(finding.get(name, "")) for name in names}
+        for finding in (found if isinstance(found, list) else [])
+        if isinstance(finding, dict)
+    ]
+
+
+class Change(NamedTuple):
+    """One field of an operation: what stood there, where that is known, and what it is to be."""
+
+    field: str
+    known: bool
+    before: Any
+    asserted: bool
+    value: Any
+
+    @property
+    def differs(self) -> bool:
+        """Whether it is known that the operation changes this field."""
+        return self.known and self.before != self.value
+
+
+def changes(asserted: Mapping[str, Any], observed: Mapping[str, Any]) -> list[Change]:
+    """Old and new of every field that is asserted or was observed; those that differ first."""
+    found = []
+    for field in sorted({*asserted, *observed}):
+        before, value = observed.get(field, _MISSING), asserted.get(field, _MISSING)
+        found.append(
+            Change(
+                field,
+                before is not _MISSING,
+                None if before is _MISSING else before,
+                value is not _MISSING,
+                None if value is _MISSING else value,
+            )
+        )
+    return sorted(found, key=lambda change: not change.differs)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
