@@ -11,24 +11,14 @@ the head is compared with one that is kept elsewhere.
 from __future__ import annotations
 
 import hashlib
-import struct
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
-from functools import lru_cache
 
 from ledger.events import StoredEvent
+from ledger.hashed_event import hashed_bytes
 
 GENESIS = bytes(32)
 """What the first event chains to."""
-
-FORMAT = b"\x01"
-_ABSENT = b"\xff" * 8
-_LENGTH = struct.Struct(">Q").pack
-_INT, _LONG = struct.Struct(">Qi").pack, struct.Struct(">Qq").pack
-_PLACE = struct.Struct(">QqQ16s").pack
-"""Numbers with the length before each."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class BreakKind(StrEnum):
@@ -64,41 +54,7 @@ def event_hash(event: StoredEvent) -> bytes:
     Raises:
         ValueError: ``recorded_at`` has no time zone, or a number does not fit its field.
     """
-    try:
-        message = b"".join(
-            (
-                FORMAT,
-                event.prev_hash,
-                _name(event.url),
-                _name(event.branch),
-                _PLACE(8, event.position, 16, event.event_id.bytes),
-                _name(event.kind),
-                _INT(4, event.schema_version),
-                _ABSENT if event.writer_epoch is None else _LONG(8, event.writer_epoch),
-                _ABSENT if event.run_id is None else _name(event.run_id),
-                _ABSENT if event.operation_id is None else _text(event.operation_id),
-                _ABSENT if event.ordinal is None else _LONG(8, event.ordinal),
-                _ABSENT if event.attempt is None else _INT(4, event.attempt),
-                _LONG(8, microseconds(event.recorded_at)),
-                _LENGTH(len(event.body)),
-                event.body,
-            )
-        )
-    except struct.error as exc:
-        raise ValueError(f"event {event.position} has a number that does not fit its field: {exc}") from exc
-    return hashlib.sha256(message).digest()
-
-
-def microseconds(moment: datetime) -> int:
-    """Whole microseconds since 1970 in UTC, by integer arithmetic.
-
-    Raises:
-        ValueError: a time without a zone, which could mean anything.
-    """
-    if moment.tzinfo is None:
-        raise ValueError("a time without a time zone cannot be hashed")
-    since = moment - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return hashlib.sha256(hashed_bytes(event)).digest()
 
 
 @dataclass(slots=True)
@@ -131,6 +87,11 @@ class ChainVerifier:
         self.head = event.hash
         self.events += 1
         return breaks
+
+    def passed(self, events: int, position: int, head: bytes) -> None:
+        """Go on behind events that were found to hold by somebody who checked all that :meth:`feed` does."""
+        self.position, self.head = position, head
+        self.events += events
 
     def _holds(self, event: StoredEvent) -> bool:
         try:
@@ -175,12 +136,3 @@ class ChainVerifier:
         if computed == event.hash:
             return []
         return [ChainBreak(event.position, BreakKind.HASH, computed.hex(), event.hash.hex())]
-
-
-def _text(value: str) -> bytes:
-    data = value.encode()
-    return _LENGTH(len(data)) + data
-
-
-_name = lru_cache(maxsize=256)(_text)
-"""The same for texts that one event after the other repeats."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from ledger.audit.bodies import is_canonical, parsed_object
 from ledger.audit.heads import Heads
+from ledger.audit.outcome_order import OutcomeOrder
+from ledger.audit.plain_events import APPLIED, PlainEvents, Stretch, is_plain_body
 from ledger.audit.projections import FoldedProjection
 from ledger.audit.report import Level, LevelReport
-from ledger.audit.source import AuditSource
+from ledger.audit.source import AuditSource, HashedSource
 from ledger.chain import GENESIS, BreakKind, ChainBreak, ChainVerifier
 from ledger.commit import PlanCommit
 from ledger.events import (
@@ -23,15 +25,9 @@ from ledger.events import (
     RunStarted,
     StoredEvent,
 )
+from ledger.hashed_event import event_of
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.records import BindingRow
-
-_APPLIED = re.compile(
-    rb'\{"duration_ms":(?:0|[1-9][0-9]{0,17}),"node_id":"[ !#-\[\]-~]*","note":null,"sent_ms":(?:0|[1-9][0-9]{0,17})\}'
-)
-"""A body of ``operation.applied`` as nearly all are: plain numbers and an id of printable ASCII without anything that
-JSON escapes. What matches is valid and canonical; what does not is looked at field by field. A log of a million events
-is mostly these."""
 
 Progress = Callable[[int, int], None]
 """Called with how many events are done and how many there are."""
@@ -51,6 +47,7 @@ class RunTrace:
     committed: bytes = b""
     started: bool = False
     outcomes: int = 0
+    order: OutcomeOrder = field(default_factory=OutcomeOrder)
     last_end: str | None = None
     cuts: list[Cut] = field(default_factory=list)
 
@@ -83,23 +80,68 @@ class EventPass:
 
     async def run(self, ledger: AuditSource, progress: Progress | None) -> None:
         """Read everything up to the head, then compare with the head and look behind it."""
+        if isinstance(ledger, HashedSource):
+            await self._run_by_pages(ledger, progress)
         async for event in self._readable(ledger):
-            for found in self.verifier.feed(event):
-                self._note(found)
-            self.heads.feed(event)
-            for projection in self.folded:
-                projection.feed(event)
-            if self.after and event.run_id is not None and event.run_id not in self.runs:
-                await self._earlier(ledger, event.run_id)
-            self._catalogue(event)
-            if progress and self.verifier.events % _TELL_EVERY == 0:
-                progress(self.after + self.verifier.events, self.row.head_position)
-        if progress:
-            progress(self.after + self.verifier.events, self.row.head_position)
+            await self._take(ledger, event)
+            if self.verifier.events % _TELL_EVERY == 0:
+                self._tell(progress)
+        self._tell(progress)
         for level in (Level.POSITIONS, Level.CHAIN, Level.CATALOGUE):
             self.reports[level].checked = self.verifier.events
         self._compare_head()
         await self._behind_head(ledger)
+
+    async def _run_by_pages(self, ledger: HashedSource, progress: Progress | None) -> None:
+        """The same by pages of hashed bytes, as far as they can be read; what stops here is looked at one by one."""
+        plain = PlainEvents(self.row.url, self.row.branch)
+        pages = ledger.hashed_pages(self.row.id, after=self.verifier.position, until=self.row.head_position)
+        async with aclosing(pages):
+            try:
+                async for hashed, hashes in pages:
+                    await self._take_page(ledger, plain, hashed, hashes)
+                    self._tell(progress)
+            except (OverflowError, ValueError):
+                return
+
+    async def _take_page(
+        self, ledger: HashedSource, plain: PlainEvents, hashed: Sequence[bytes], hashes: Sequence[bytes]
+    ) -> None:
+        marks = [*plain.marks(hashed), False]
+        at = 0
+        while at < len(hashed):
+            end = marks.index(False, at) if marks[at] else at + 1
+            stretch = plain.stretch(hashed[at:end], hashes[at:end], self.verifier) if marks[at] else None
+            if stretch is not None and stretch.run_id not in self.runs:
+                stretch, end = None, at + 1  # its first event makes the run known
+            if stretch is None or not self._take_stretch(stretch):
+                for data, own_hash in zip(hashed[at:end], hashes[at:end], strict=True):
+                    await self._take(ledger, event_of(data, own_hash))
+            at = end
+
+    def _take_stretch(self, stretch: Stretch) -> bool:
+        """Take what was checked already; False where something else has to look at each of its events."""
+        if self.folded or not self.heads.passed(stretch.first_position, stretch.hashes):
+            return False
+        trace = self.runs[stretch.run_id]
+        self.verifier.passed(len(stretch.hashes), stretch.last_position, stretch.hashes[-1])
+        trace.outcomes += len(stretch.hashes)
+        trace.order.applied(stretch.first_ordinal, stretch.operations)
+        return True
+
+    async def _take(self, ledger: AuditSource, event: StoredEvent) -> None:
+        for found in self.verifier.feed(event):
+            self._note(found)
+        self.heads.feed(event)
+        for projection in self.folded:
+            projection.feed(event)
+        if self.after and event.run_id is not None and event.run_id not in self.runs:
+            await self._earlier(ledger, event.run_id)
+        self._catalogue(event)
+
+    def _tell(self, progress: Progress | None) -> None:
+        if progress:
+            progress(self.after + self.verifier.events, self.row.head_position)
 
     async def _earlier(self, ledger: AuditSource, run_id: str) -> None:
         """What is known of a run that began among the events that are trusted."""
@@ -148,7 +190,7 @@ class EventPass:
                 found=f"{event.kind}, version {event.schema_version}",
             )
             return
-        if event.kind == "operation.applied" and _APPLIED.fullmatch(event.body):
+        if event.kind == APPLIED and is_plain_body(event.body):
             body: object | None = None  # nothing of it is needed; it is the one spelling of such a body
         elif (body := _body(event)) is None or not is_canonical(event.body):
             report.add(
@@ -206,5 +248,6 @@ def _trace(trace: RunTrace, event: StoredEvent, body: object) -> None:
         trace.started = True
     elif event.kind in OUTCOME_KINDS:
         trace.outcomes += 1
+        trace.order.take(event)
     elif event.kind.startswith("run.") and event.kind != "run.resumed":
         trace.last_end = event.kind

@@ -13,13 +13,15 @@ from typing import Any
 from ledger.audit.bodies import parsed, parsed_object
 from ledger.audit.events import RunTrace
 from ledger.audit.merkle import Frontier
+from ledger.audit.outcome_order import PlannedOrder
+from ledger.audit.plan_lines import planned_pages, told_by
 from ledger.audit.report import LevelReport
 from ledger.audit.source import AuditSource
 from ledger.events import OUTCOME_KINDS, PlanSealed, StoredEvent
-from ledger.plan.canonical import canonical_json_bytes
 from ledger.plan.checksum import checksummed_body
 from ledger.store.records import StoredArtifact, StoredOperation
 
+_KEY_SIZE = 32
 _SUCCESSES = frozenset({"operation.applied", "operation.skipped"})
 
 
@@ -61,7 +63,7 @@ class RunAudit:
         self.plans.checked += 1
         body = checksummed_body(document)
         self._same("the stored body of the manifest", body.decode(), stored.body.decode(), quote=False)
-        count = await self._walk(artifact, body)
+        count = await self._lines(artifact, body)
         self._same("the number of its lines", str(stored.operations_count), str(count))
         await self._coverage(artifact.checksum, document, stored.coverage_count)
         if self.trace.commit is not None:
@@ -73,23 +75,52 @@ class RunAudit:
         else:
             self.plans.unchecked.append(f"run {self.trace.run_id}: never verified, so no plan was stored")
 
-    async def _walk(self, artifact: StoredArtifact, body: bytes) -> int:
+    async def _lines(self, artifact: StoredArtifact, body: bytes) -> int:
         """Hash every line, with the outcomes beside them; returns how many lines there are."""
         checksum, digest = hashlib.sha256(body), hashlib.sha256(artifact.manifest)
         seals, tree = self.seals.get(artifact.checksum, ()), Frontier()
-        digests = (checksum, digest, tree) if seals else (checksum, digest)
-        lines = _hashed(self.ledger.stored_operations(artifact.checksum), *digests)
-        walk = _Walk(self, lines)
-        async for event in self.ledger.events(self.binding_id, until=self.head_position, run_id=self.trace.run_id):
-            if event.kind in OUTCOME_KINDS:
-                await walk.take(event)
-        await walk.finish(self.trace.last_end == "run.applied")
+        planned, count = PlannedOrder(self.trace.order.count), 0
+        async for lines, names, keys in planned_pages(self.ledger, artifact.checksum):
+            data = b"".join(lines)
+            checksum.update(data)
+            digest.update(data)
+            for line in lines if seals else ():
+                tree.append(line)
+            told, told_keys, records = told_by(lines, data)
+            if told != list(names) or told_keys != list(keys):
+                self._beside(count, list(zip(told, names, told_keys, keys, strict=True)))
+            planned.take(records)
+            count += len(lines)
+        await self._outcomes(artifact, planned, count)
         self._same("the plan checksum", artifact.checksum, checksum.hexdigest())
         self._same("the artifact digest", artifact.digest, digest.hexdigest())
         for seal in seals:
             self._same("the root of its seal", seal.lines_root, tree.root().hex())
             self._same("the number of operations of its seal", str(seal.operations_count), str(tree.size))
-        return walk.lines_seen
+        return count
+
+    async def _outcomes(self, artifact: StoredArtifact, planned: PlannedOrder, count: int) -> None:
+        """The outcomes of a run that went well are known to be right by now; others are walked along the lines."""
+        order, applied = self.trace.order, self.trace.last_end == "run.applied"
+        if order.is_order_of(planned):
+            self.outcomes.checked += order.count
+            self.require_whole(order.count, count, applied)
+            return
+        walk = _Walk(self, self.ledger.stored_operations(artifact.checksum))
+        async for event in self.ledger.events(self.binding_id, until=self.head_position, run_id=self.trace.run_id):
+            if event.kind in OUTCOME_KINDS:
+                await walk.take(event)
+        await walk.finish(applied)
+
+    def require_whole(self, successes: int, lines: int, applied: bool) -> None:
+        """An applied run has no operation without a success (P114, P147)."""
+        if applied and successes != lines:
+            self.outcomes.add(
+                "RunNotWhole",
+                checked=f"run {self.trace.run_id}, which ended as applied",
+                expected=f"{lines} operations applied or skipped",
+                found=f"{successes}",
+            )
 
     async def _coverage(self, checksum: str, document: dict[str, Any], count: int | None) -> None:
         recorded = document.get("coverage")
@@ -127,10 +158,11 @@ class RunAudit:
         self._same("the inbox's source", commit.source, order.source)
         self._same("the inbox's position", str(self.trace.committed_at), str(order.position))
 
-    def beside(self, ordinal: int, stored: StoredOperation, record: dict[str, Any]) -> None:
+    def _beside(self, first: int, rows: Sequence[tuple[bytes, bytes, bytes, bytes]]) -> None:
         """An operation is looked up by the columns beside its line, so they must be those of the line."""
-        self._same(f"the id beside operation {ordinal}", str(record.get("operation_id")), stored.operation_id)
-        self._same(f"the object key beside operation {ordinal}", _key_of(record), stored.object_key.hex())
+        for ordinal, (told, name, told_key, key) in enumerate(rows, first):
+            self._same(f"the id beside operation {ordinal}", _shown(told), _shown(name))
+            self._same(f"the object key beside operation {ordinal}", _hex(told_key), _hex(key))
 
     async def _details(self) -> None:
         for cut in self.trace.cuts:
@@ -181,16 +213,10 @@ class _Walk:
             self.successes += 1
 
     async def finish(self, applied: bool) -> None:
-        """Read the lines without outcomes; an applied run has none (P114, P147)."""
+        """Read the lines without outcomes, which an applied run has not."""
         while await self._advance():
             pass
-        if applied and self.successes != self.lines_seen:
-            self.audit.outcomes.add(
-                "RunNotWhole",
-                checked=f"run {self.audit.trace.run_id}, which ended as applied",
-                expected=f"{self.lines_seen} operations applied or skipped",
-                found=f"{self.successes}",
-            )
+        self.audit.require_whole(self.successes, self.lines_seen, applied)
 
     async def _advance(self) -> bool:
         stored = await anext(self.lines, None)
@@ -199,7 +225,6 @@ class _Walk:
         # An unreadable line has no id; that it was changed shows in the hash anyway, and so does another spelling.
         record = parsed(stored.line)
         record = record if isinstance(record, dict) else {}
-        self.audit.beside(self.lines_seen, stored, record)
         self.at = _Line(self.lines_seen, str(record.get("operation_id")), str(record.get("action")))
         self.lines_seen += 1
         return True
@@ -213,20 +238,9 @@ class _Walk:
         )
 
 
-async def _hashed(lines: AsyncIterator[StoredOperation], *digests: Any) -> AsyncIterator[StoredOperation]:
-    async for stored in lines:
-        for digest in digests:
-            digest.update(stored.line)
-        yield stored
+def _shown(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
 
 
-def _key_of(record: dict[str, Any]) -> str:
-    """The object key of a line's kind and identity, or a word where it has none."""
-    kind, identity = record.get("kind"), record.get("identity")
-    if not isinstance(kind, str) or not isinstance(identity, dict):
-        return "none"
-    try:
-        # An identity of a plan's line is canonical as it stands; of one that is not, the line is no plan's.
-        return hashlib.sha256(canonical_json_bytes([kind, identity])).hexdigest()
-    except (TypeError, ValueError, RecursionError):
-        return "none"
+def _hex(key: bytes) -> str:
+    return key.hex() if len(key) == _KEY_SIZE else _shown(key)

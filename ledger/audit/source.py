@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Protocol
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Protocol, runtime_checkable
 
 from ledger.binding import DestinationBinding
 from ledger.events import StoredEvent
@@ -72,4 +72,21 @@ class AuditSource(Protocol):
 
     def live_documents(self, projection: str, version: int, binding_id: int) -> AsyncIterator[tuple[str, str, str]]:
         """Subject, item and text of each document of a projection."""
+        ...
+
+
+@runtime_checkable
+class HashedSource(AuditSource, Protocol):
+    """A source that also gives events, and the lines of plans, as bytes, many at a time."""
+
+    def hashed_pages(
+        self, binding_id: int, *, after: int = 0, until: int
+    ) -> AsyncGenerator[tuple[Sequence[bytes], Sequence[bytes]], None]:
+        """Pages of events by position: the hashed bytes of each, and the hashes that are stored."""
+        ...
+
+    def planned_pages(
+        self, checksum: str
+    ) -> AsyncGenerator[tuple[Sequence[bytes], Sequence[bytes], Sequence[bytes]], None]:
+        """Pages of a plan in three columns: lines, and the operation ids and object keys beside them."""
         ...

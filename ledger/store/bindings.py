@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any
 
 from ledger.binding import DestinationBinding
 from ledger.events import StoredEvent
+from ledger.hashed_event import position_of
 from ledger.store.errors import UnknownBindingError
+from ledger.store.reading_ahead import PAGE, read_ahead
 from ledger.store.records import BindingRow, InFlight, OutcomeRow
 from ledger.store.session import Session
 
@@ -59,6 +62,22 @@ class BindingQueries:
             if len(rows) < page_size:
                 return
             after = rows[-1]["position"]
+
+    async def hashed_pages(
+        self, binding_id: int, *, after: int = 0, until: int
+    ) -> AsyncGenerator[tuple[Sequence[bytes], Sequence[bytes]], None]:
+        """Events by position, some at a time: the bytes that each one's hash is taken over, and the hashes as stored.
+
+        :func:`ledger.hashed_event.event_of` makes the event of them.
+        """
+
+        def page_after(position: int) -> Awaitable[list[Any]]:
+            return self._session.rows("hashed_events", binding_id, position, until, PAGE)
+
+        async with aclosing(read_ahead(page_after, after, lambda rows: position_of(rows[-1][0]))) as pages:
+            async for rows in pages:
+                hashed, hashes = zip(*rows, strict=True)
+                yield hashed, hashes
 
     async def recorded_at(self, binding_id: int, position: int) -> datetime | None:
         """When the event at a position was recorded, UTC; None where there is none."""

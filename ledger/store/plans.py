@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from itertools import islice
 from typing import Any
 
 from ledger.store.errors import InvalidCallError, PlanNotStoredError
+from ledger.store.reading_ahead import PAGE, read_ahead
 from ledger.store.records import StoredArtifact, StoredOperation, StoredPlan
 from ledger.store.session import Session, transaction
 from ledger.store.sql_files import query
@@ -91,6 +93,30 @@ class PlanQueries:
         await self._require_plan(checksum)
         async for row in self._pages("plan_operations", checksum):
             yield StoredOperation(row["line"].encode(), row["operation_id"], row["object_key"])
+
+    async def planned_pages(
+        self, checksum: str
+    ) -> AsyncGenerator[tuple[Sequence[bytes], Sequence[bytes], Sequence[bytes]], None]:
+        """The same, some at a time, in three columns: lines, operation ids, object keys.
+
+        Raises:
+            PlanNotStoredError: no plan has this checksum.
+        """
+        await self._require_plan(checksum)
+        plan, taken = bytes.fromhex(checksum), 0
+
+        def page_after(ordinal: int) -> Awaitable[list[Any]]:
+            return self._session.rows("planned_page", plan, ordinal, PAGE)
+
+        def last_of(rows: list[Any]) -> int:
+            nonlocal taken
+            taken += len(rows)
+            return taken
+
+        async with aclosing(read_ahead(page_after, 0, last_of)) as pages:
+            async for rows in pages:
+                lines, names, keys = zip(*rows, strict=True)
+                yield lines, names, keys
 
     async def stored_coverage(self, checksum: str) -> AsyncIterator[bytes]:
         """The coverage lines of a stored plan with their newlines, in order; none where it recorded none.

@@ -27,6 +27,11 @@ select line from ledger.plan_operation where plan_checksum = $1 and ordinal >= $
 select line, operation_id, object_key
 from ledger.plan_operation where plan_checksum = $1 and ordinal >= $2 order by ordinal limit $3;
 
+-- name: planned_page
+-- The same as bytes.
+select textsend(line), textsend(operation_id), object_key
+from ledger.plan_operation where plan_checksum = $1 and ordinal >= $2 order by ordinal limit $3;
+
 -- name: coverage_lines
 -- One page of its coverage from ordinal $2 on.
 select line from ledger.plan_coverage where plan_checksum = $1 and ordinal >= $2 order by ordinal limit $3;

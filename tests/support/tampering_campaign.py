@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,6 +23,7 @@ from ledger.audit.publish import publish_checkpoint
 from ledger.audit.signed_note import SigningKey
 from ledger.store.ledger import Ledger
 from ledger.store.projections import ProjectionStore
+from tests.support.one_by_one import OneByOne
 from tests.support.postgres import ROLES, PostgresServer, migrate_fully, run_apart
 from tests.support.recorded_runs import BINDING, recorder
 from tests.support.tampering import Edit, tamper
@@ -89,6 +91,9 @@ async def _trial(
         await admin.close()
     async with await Ledger.open(dsns["reader"], allow_unsafe_fsync=True) as ledger:
         reports = [await verify_binding(ledger, BINDING, checkpoints=given) for given in ([], [kept])]
+        slowly: Any = OneByOne(ledger)
+        if [await verify_binding(slowly, BINDING, checkpoints=given) for given in ([], [kept])] != reports:
+            raise AssertionError(f"{edit.what}: another report where events are read one by one")
     without, within = ({level.level for level in report.levels if level.total} for report in reports)
     return edit, without, within
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.chain import GENESIS, BreakKind, ChainBreak, ChainVerifier, event_hash, microseconds
+from ledger.chain import GENESIS, BreakKind, ChainBreak, ChainVerifier, event_hash
 from ledger.events import StoredEvent
+from ledger.hashed_event import microseconds
 from tests.support.events import BRANCH, URL, EventLog, rechained
 
 _FIRST = StoredEvent(
