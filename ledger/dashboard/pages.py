@@ -51,11 +51,17 @@ class Frame:
     address: str
     caller: Caller | None
     session: Session | None
+    takes_orders: bool
     now: datetime
 
     def may(self, method: str, path: str) -> bool:
         """Whether who looks at it may ask for an address, as the table of rights has it."""
         return self.caller is not None and self.caller.role in PAGE_RIGHTS.get((method, path), ())
+
+    @property
+    def may_order(self) -> bool:
+        """Whether who looks at it may give orders here."""
+        return self.takes_orders and self.may("POST", "/commit")
 
     @property
     def sees_the_record(self) -> bool:
@@ -65,7 +71,11 @@ class Frame:
     @property
     def navigation(self) -> list[tuple[str, str]]:
         """What stands at the top."""
-        return [(path, name) for path, name in NAVIGATION if self.may("GET", path)]
+        return [
+            (path, name)
+            for path, name in NAVIGATION
+            if self.may("GET", path) and (self.takes_orders or path != "/commit")
+        ]
 
     @property
     def form_key(self) -> str:
@@ -112,6 +122,7 @@ class PageMaker:
             address=address_of(request),
             caller=request.scope.get("caller"),
             session=request.scope.get("session"),
+            takes_orders=self.service.orders is not None,
             now=datetime.now(UTC),
         )
         chosen = self.environment.get_template(fragment if partial and fragment else template)

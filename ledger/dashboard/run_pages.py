@@ -117,7 +117,6 @@ async def run(
         operations=operations,
         query=OperationsQuery(),
         ordered=query.ordered,
-        takes_orders=maker.service.orders is not None,
         outcomes=OUTCOMES,
     )
 

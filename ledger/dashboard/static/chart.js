@@ -14,6 +14,15 @@ document.addEventListener("DOMContentLoaded", () => {
   const counted = (value) => (value ?? 0).toLocaleString("en");
   const WIDTHS = { hour: 3600, day: 86400, week: 604800, "four weeks": 2419200, year: 31449600 };
 
+  // Hours as hours, with their day where it begins; days as days.
+  const label = (tick, before, width) => {
+    const text = new Date(tick * 1000).toISOString();
+    const day = text.slice(0, 10);
+    if (width >= 86400) return day;
+    const same = before !== undefined && new Date(before * 1000).toISOString().slice(0, 10) === day;
+    return same ? text.slice(11, 16) : `${text.slice(11, 16)}\n${day}`;
+  };
+
   const read = (table) => {
     const rows = [...table.tBodies[0].rows].reverse();
     const times = rows.map((row) => Date.parse(row.querySelector("time").dateTime) / 1000);
@@ -33,6 +42,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const table = document.getElementById(place.dataset.chart);
     if (table === null || typeof uPlot === "undefined") return null;
     const { times, all } = read(table);
+    const width = times[1] - times[0];
     const applied = all.map(([a]) => a);
     const failed = all.map(([, , f]) => f);
     const unknown = all.map(([, , , u]) => u);
@@ -55,7 +65,10 @@ document.addEventListener("DOMContentLoaded", () => {
       height: 220,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-      scales: { x: { range: (plot, from, to) => [from - (times[1] - times[0]) / 2, to + (times[1] - times[0]) / 2] }, y: { range: (plot, from, to) => [0, Math.max(1, to * 1.08)] } },
+      scales: {
+        x: { range: (plot, from, to) => [from - width / 2, to + width / 2] },
+        y: { range: (plot, from, to) => [0, Math.max(1, to * 1.08)] },
+      },
       series: [
         { label: "from (UTC)", value: (plot, seconds) => (seconds === null ? "–" : new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")) },
         series("unknown", "warn", unknown),
@@ -63,7 +76,7 @@ document.addEventListener("DOMContentLoaded", () => {
         series("applied", "good", applied),
       ],
       axes: [
-        { ...axis, grid: { show: false } },
+        { ...axis, grid: { show: false }, values: (plot, ticks) => ticks.map((tick, index) => label(tick, ticks[index - 1], width)) },
         { ...axis, size: 70, values: (plot, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? counted(tick) : "")) },
       ],
     }, [times, whole, withFailed, applied], place);
