@@ -59,7 +59,7 @@ async def outcome_lines(
         for outcomes in _by_run(page):
             run_id = outcomes[0].run_id or ""
             if run_id not in checksums:
-                checksums[run_id] = await _checksum(ledger, row, run_id)
+                checksums[run_id] = await checksum_of_run(ledger, row, run_id)
             ordinals = [outcome.ordinal or 0 for outcome in outcomes]
             lines = await ledger.lines_between(checksums[run_id], min(ordinals), max(ordinals))
             for outcome, ordinal in zip(outcomes, ordinals, strict=True):
@@ -84,7 +84,12 @@ def _by_run(page: Sequence[OutcomeRow]) -> Iterator[list[OutcomeRow]]:
         yield piece
 
 
-async def _checksum(ledger: Ledger, row: BindingRow, run_id: str) -> str:
+async def checksum_of_run(ledger: Ledger, row: BindingRow, run_id: str) -> str:
+    """The checksum of the plan that a run has outcomes of.
+
+    Raises:
+        PlanOfRunMissingError: it has none.
+    """
     artifact = await ledger.stored_artifact(row.id, run_id)
     if artifact is None:
         raise PlanOfRunMissingError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import IO, Self
 
@@ -29,10 +29,14 @@ class ObjectSpill:
 
     def put(self, object_key: bytes, position: int, record: bytes) -> None:
         """Keep one record."""
-        part = self._parts[object_key[0]]
-        part += _HEAD.pack(object_key, position, len(record))
-        part += record
-        self._held += _HEAD.size + len(record)
+        self.put_all((object_key,), (position,), (record,))
+
+    def put_all(self, keys: Sequence[bytes], positions: Sequence[int], records: Sequence[bytes]) -> None:
+        """Keep some records, column by column."""
+        parts, pack = self._parts, _HEAD.pack
+        for key, position, record in zip(keys, positions, records, strict=True):
+            parts[key[0]] += pack(key, position, len(record)) + record
+        self._held += sum(map(len, records)) + _HEAD.size * len(records)
         if self._held > _IN_MEMORY:
             self._write_out()
 
@@ -40,13 +44,17 @@ class ObjectSpill:
         """Each object's key and its records with their positions."""
         for number in range(_PARTS):
             grouped: dict[bytes, list[tuple[int, bytes]]] = {}
-            data = memoryview(self._whole(number))
-            offset = 0
-            while offset < len(data):
-                key, position, length = _HEAD.unpack_from(data, offset)
-                offset += _HEAD.size
-                grouped.setdefault(key, []).append((position, bytes(data[offset : offset + length])))
-                offset += length
+            data = self._whole(number)
+            offset, whole, unpack, size = 0, len(data), _HEAD.unpack_from, _HEAD.size
+            while offset < whole:
+                key, position, length = unpack(data, offset)
+                start = offset + size
+                offset = start + length
+                record = (position, data[start:offset])
+                if key in grouped:
+                    grouped[key].append(record)
+                else:
+                    grouped[key] = [record]
             yield from sorted(grouped.items())
 
     def close(self) -> None:

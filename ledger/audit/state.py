@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from ledger.audit.bodies import parsed
-from ledger.audit.outcome_lines import Progress, node_id_of, outcome_lines
+from ledger.audit.outcome_records import (
+    Progress,
+    node_id_in,
+    outcome_records,
+    parsed_line,
+    run_and_time,
+)
 from ledger.audit.spill import ObjectSpill
-from ledger.commit import utc_text
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import same_bytes
 from ledger.store.ledger import Ledger
-from ledger.store.records import BindingRow, OutcomeRow
+from ledger.store.records import BindingRow
 
-_APPLIED, _UNKNOWN, _DELETE = b"a", b"u", b"d"
-_FOLDED = {"operation.applied": _APPLIED, "operation.unknown": _UNKNOWN, "operation.skipped": _DELETE}
+_UNKNOWN, _DELETE = b"u", b"d"
 
 
 @dataclass(slots=True)
@@ -51,6 +53,7 @@ class ObjectState:
     node_id: str | None = None
     doubts: dict[int, dict[str, Any]] = field(default_factory=dict)
     delete_recorded: int | None = None
+    _applied: list[bytes] = field(default_factory=list, repr=False, compare=False)
 
     @property
     def is_asserted(self) -> bool:
@@ -85,15 +88,15 @@ class ObjectState:
             self.node_id,
             dict(self.doubts),
             self.delete_recorded,
+            list(self._applied),
         )
 
     def take(self, position: int, record: bytes) -> None:
-        """Fold one outcome in."""
-        kind, run_id, recorded_at, node_id, line = _unpacked(record)
-        operation = parsed(line)
-        operation = operation if isinstance(operation, dict) else {}
+        """Fold one outcome in: its head, and the plan's line behind it."""
+        operation = parsed_line(record)
         self.kind = operation.get("kind", self.kind)
         self.identity = operation.get("identity", self.identity)
+        kind = record[:1]
         if kind == _DELETE:
             self.delete_recorded = position
             return
@@ -102,8 +105,8 @@ class ObjectState:
             self.doubts[position] = fields
             return
         self.fields |= fields
-        self.position, self.run_id, self.recorded_at = position, run_id, recorded_at
-        self.node_id = node_id or self.node_id
+        self.position = position
+        self._applied.append(record)
         self.delete_recorded = None
         if self.doubts:
             left = {
@@ -111,6 +114,13 @@ class ObjectState:
                 for place, doubted in self.doubts.items()
             }
             self.doubts = {place: doubted for place, doubted in left.items() if doubted}
+
+    def settled(self) -> ObjectState:
+        """Itself, with what is said of the last event alone."""
+        if self._applied:
+            self.run_id, self.recorded_at = run_and_time(self._applied[-1])
+            self.node_id = next(filter(None, map(node_id_in, reversed(self._applied))), None)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +190,7 @@ async def asserted_states(
             for position, record in records:
                 state.take(position, record)
             if state.is_asserted and kind in (None, state.kind):
-                yield state
+                yield state.settled()
 
 
 async def state_changes(
@@ -216,7 +226,7 @@ def _two_states(object_key: bytes, records: Sequence[tuple[int, bytes]], low: in
         if older is None and position > low:
             older = state.copied()
         state.take(position, record)
-    return older or state, state
+    return (older or state).settled(), state.settled()
 
 
 def _change(older: ObjectState, newer: ObjectState, *, back: bool) -> StateChange | None:
@@ -231,19 +241,5 @@ def _change(older: ObjectState, newer: ObjectState, *, back: bool) -> StateChang
 
 async def _collect(ledger: Ledger, row: BindingRow, until: int, spill: ObjectSpill, progress: Progress | None) -> None:
     """Put every outcome beside its line. A page of outcomes of a run is a range of its plan, read at once."""
-    async for outcome, object_key, line in outcome_lines(ledger, row, until, progress):
-        spill.put(object_key, outcome.position, _packed(outcome, line))
-
-
-def _packed(outcome: OutcomeRow, line: bytes) -> bytes:
-    head = "\x00".join((outcome.run_id or "", _moment(outcome.recorded_at), node_id_of(outcome).replace("\x00", "")))
-    return b"\x00".join((_FOLDED[outcome.kind], head.encode(), line))
-
-
-def _unpacked(record: bytes) -> tuple[bytes, str, str, str | None, bytes]:
-    kind, run_id, recorded_at, node_id, line = record.split(b"\x00", 4)
-    return kind, run_id.decode(), recorded_at.decode(), node_id.decode() or None, line
-
-
-def _moment(moment: datetime) -> str:
-    return utc_text(moment if moment.tzinfo is UTC else moment.astimezone(UTC))
+    async for keys, positions, records in outcome_records(ledger, row, until, progress):
+        spill.put_all(keys, positions, records)

@@ -23,7 +23,7 @@ from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import MEANING, ExitCode
 from ledger.shortage import shortage_of
 
-_CYCLE_SEARCH = (100_000, 20, 50)
+CYCLE_SEARCH = (100_000, 20, 50)
 """When Python looks for unreachable cycles: at this many new objects, and at how many such looks for older ones."""
 
 _OUTPUT_ERRORS = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
@@ -123,7 +123,7 @@ def run() -> None:
     prepare_streams()
     # Plans are millions of objects without a cycle that live to the end of a command. Python's own setting goes through
     # all of them again and again: that took more time than everything else that is done with a plan.
-    gc.set_threshold(*_CYCLE_SEARCH)
+    gc.set_threshold(*CYCLE_SEARCH)
     code = main()
     try:
         sys.stdout.flush()

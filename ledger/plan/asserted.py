@@ -22,7 +22,7 @@ def asserted_fields(record: Mapping[str, Any]) -> dict[str, Any]:
     stands where an operation should; what cannot be read asserts nothing.
     """
     payload = record.get("payload")
-    fields: dict[str, Any] = dict(payload) if isinstance(payload, Mapping) else {}
+    fields: dict[str, Any] = dict(payload) if type(payload) is dict or isinstance(payload, Mapping) else {}
     relationships = record.get("relationships")
     if not relationships:
         return fields  # in the order of a canonical line, which is that of the names

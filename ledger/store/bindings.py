@@ -12,7 +12,7 @@ from ledger.events import StoredEvent
 from ledger.hashed_event import position_of
 from ledger.store.errors import UnknownBindingError
 from ledger.store.reading_ahead import PAGE, read_ahead
-from ledger.store.records import BindingRow, InFlight, OutcomeRow
+from ledger.store.records import BindingRow, InFlight, OutcomeHeads, OutcomeRow
 from ledger.store.session import Session
 
 
@@ -95,6 +95,16 @@ class BindingQueries:
                 return
             yield [OutcomeRow._make(row) for row in rows]
             after = rows[-1]["position"]
+
+    async def outcome_heads(self, binding_id: int, *, until: int) -> AsyncGenerator[OutcomeHeads, None]:
+        """The same, some at a time, in columns; the head of an event is None where it says nothing of an object."""
+
+        def page_after(position: int) -> Awaitable[list[Any]]:
+            return self._session.rows("outcome_heads", binding_id, position, until, PAGE)
+
+        async with aclosing(read_ahead(page_after, 0, lambda rows: int(rows[-1][0]), piece=PAGE)) as pages:
+            async for rows in pages:
+                yield OutcomeHeads(*zip(*rows, strict=True))
 
     async def _binding_by_id(self, binding_id: int) -> BindingRow:
         for row in await self.bindings():

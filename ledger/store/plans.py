@@ -133,6 +133,16 @@ class PlanQueries:
         rows = await self._session.rows("plan_lines_between", bytes.fromhex(checksum), first, last)
         return {row["ordinal"]: (row["object_key"], row["line"].encode()) for row in rows}
 
+    async def planned_between(
+        self, checksum: str, first: int, last: int
+    ) -> tuple[Sequence[int], Sequence[bytes], Sequence[bytes]]:
+        """The same in three columns: ordinals, object keys, lines."""
+        rows = await self._session.rows("planned_between", bytes.fromhex(checksum), first, last)
+        if not rows:
+            return (), (), ()
+        ordinals, keys, lines = zip(*rows, strict=True)
+        return ordinals, keys, lines
+
     async def coverage_line(self, checksum: str, ordinal: int) -> bytes | None:
         """One line of a plan's coverage with its newline, or None where there is none at this place."""
         line: str | None = await self._session.value("coverage_line", bytes.fromhex(checksum), ordinal)

@@ -12,7 +12,11 @@ _PIECE = 500
 
 
 async def read_ahead(
-    page_after: Callable[[int], Awaitable[list[Any]]], start: int, last_of: Callable[[list[Any]], int]
+    page_after: Callable[[int], Awaitable[list[Any]]],
+    start: int,
+    last_of: Callable[[list[Any]], int],
+    *,
+    piece: int = _PIECE,
 ) -> AsyncGenerator[list[Any], None]:
     """The rows of all pages, some at a time; the next page is asked for before the one at hand is given.
 
@@ -20,15 +24,16 @@ async def read_ahead(
         page_after: asks for up to :data:`PAGE` rows behind a place; fewer are the last ones.
         start: the place behind which the first page begins.
         last_of: the place of the last of some rows.
+        piece: how many are given at once.
     """
     rows = await page_after(start)
     while rows:
         more = len(rows) == PAGE
         following = asyncio.ensure_future(page_after(last_of(rows))) if more else None
         try:
-            for first in range(0, len(rows), _PIECE):
+            for first in range(0, len(rows), piece):
                 await asyncio.sleep(0)
-                yield rows[first : first + _PIECE]
+                yield rows[first : first + piece]
             rows = [] if following is None else await following
         finally:
             if following is not None:

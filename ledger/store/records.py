@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -253,3 +253,16 @@ class OutcomeRow(NamedTuple):
     ordinal: int | None
     recorded_at: datetime
     body: str
+
+
+class OutcomeHeads(NamedTuple):
+    """Events in columns, as far as a state is folded from them.
+
+    ``heads``: a letter for the kind (``a`` applied, ``u`` unknown, ``d`` a recorded delete), microseconds since 1970 in
+    8 bytes, the run and the body with their lengths in 4 bytes before each.
+    """
+
+    positions: Sequence[int]
+    run_ids: Sequence[str | None]
+    ordinals: Sequence[int | None]
+    heads: Sequence[bytes | None]

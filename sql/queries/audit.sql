@@ -17,6 +17,21 @@ select recorded_at from ledger.event where binding_id = $1 and position = $2;
 select position, kind, run_id, ordinal, recorded_at, body from ledger.event
 where binding_id = $1 and position > $2 and position <= $3 order by position limit $4;
 
+-- name: outcome_heads
+-- The same page with what the state of an object needs of an event as one value, and none for an event that says nothing
+-- about an object: a letter for the kind, microseconds since 1970, the run, the body of one that was applied; the last
+-- two with their lengths.
+select position, run_id, ordinal,
+    case when kind in ('operation.applied', 'operation.unknown', 'operation.skipped') and ordinal is not null then
+        case kind when 'operation.applied' then '\x61'::bytea when 'operation.unknown' then '\x75' else '\x64' end
+        || case when recorded_at < '9999-12-01 00:00:00+00' then timestamptz_send(recorded_at + interval '262968 hours')
+                else '\x7fffffffffffffff' end
+        || int4send(octet_length(run_id)) || textsend(run_id)
+        || case kind when 'operation.applied' then int4send(octet_length(body)) || textsend(body) else '\x00000000' end
+    end
+from ledger.event
+where binding_id = $1 and position > $2 and position <= $3 order by position limit $4;
+
 -- name: live_documents_page
 -- One page of the live documents of a projection: from the first one on, or behind the key ($4, $5).
 select subject, item, document from ledger.projection_document

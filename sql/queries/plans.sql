@@ -61,3 +61,8 @@ select line from ledger.plan_coverage where plan_checksum = $1 and ordinal = $2;
 -- The lines of a plan from ordinal $2 to $3, with their objects.
 select ordinal, object_key, line from ledger.plan_operation
 where plan_checksum = $1 and ordinal between $2 and $3 order by ordinal;
+
+-- name: planned_between
+-- The same as bytes.
+select ordinal, object_key, textsend(line) from ledger.plan_operation
+where plan_checksum = $1 and ordinal between $2 and $3 order by ordinal;
