@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 from pydantic import ValidationError
@@ -58,6 +59,12 @@ _LONGEST_PAUSE = 60.0
 """Seconds between two attempts at an order that waits."""
 
 
+class OrderBell(Protocol):
+    """Says when something is ordered. Contract: :class:`ledger.store.doorbell.Doorbell`."""
+
+    def of(self, binding_id: int) -> asyncio.Event: ...  # noqa: D102 - see the class
+
+
 class BindingWriter:
     """Applies what is committed to one destination. Any number may run; the lease decides which one writes."""
 
@@ -73,6 +80,7 @@ class BindingWriter:
         pause: PauseHook | None = None,
         observe: WriterObserver = unobserved,
         turns: Turns | None = None,
+        bell: OrderBell | None = None,
         clock: Clock = suspend_clock,
     ) -> None:
         """Nothing is opened before :meth:`run_until` or :meth:`drain`.
@@ -87,6 +95,7 @@ class BindingWriter:
             pause: for fault tests.
             observe: told about each step, for showing it.
             turns: who serves which binding where several workers share them; by default the lease alone decides.
+            bell: says when something is ordered; the inbox is looked at every ``poll_interval`` as well.
             clock: seconds on a clock that goes on in suspend.
         """
         self._dsn = dsn
@@ -98,6 +107,7 @@ class BindingWriter:
         self._pause = pause or NoPause()
         self._observe = observe
         self._turns = turns or AlwaysMyTurn()
+        self._bell = bell
         self._clock = clock
 
     @property
@@ -258,11 +268,13 @@ class BindingWriter:
 
     async def _serve(self, worker: RunWorker, stop: asyncio.Event) -> None:
         told = ""
+        rung = asyncio.Event() if self._bell is None else self._bell.of(worker.keeper.lease.binding_id)
         while not (stop.is_set() or self._turns.must_yield(self._binding)):
+            rung.clear()
             order = await self._next(worker)
             if order is None:
                 worker.keeper.require_known_held()
-                await _wait(stop, self._settings.poll_interval)
+                await _wait(stop, self._settings.poll_interval, or_for=rung)
                 continue
             began = self._clock()
             try:
@@ -316,7 +328,11 @@ def _seconds_held(exc: Exception) -> float:
     return float(exc.facts.get("seconds", 0.0)) if isinstance(exc, LeaseHeldError) else 0.0
 
 
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()
+async def _wait(stop: asyncio.Event, seconds: float, *, or_for: asyncio.Event | None = None) -> None:
+    waits = [asyncio.ensure_future(event.wait()) for event in (stop, or_for) if event is not None]
+    try:
+        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)

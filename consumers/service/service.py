@@ -20,6 +20,7 @@ from consumers.sharing import Share
 from consumers.worker import Worker
 from consumers.writer import BindingWriter
 from ledger.binding import DestinationBinding
+from ledger.store.doorbell import Doorbell
 from ledger.store.ledger import Ledger
 
 _SILENT_LEDGER = 10.0
@@ -35,6 +36,7 @@ class Service:
         declared: destinations whose commits are taken.
         writers: for the destinations that are written here; they share ``share``.
         share: this process's part of them.
+        bell: says when something is ordered, or None.
         intake: where commits come from, or None.
         relay: where events go, or None.
         metrics: what is counted.
@@ -45,6 +47,7 @@ class Service:
     declared: Sequence[DestinationBinding] = ()
     writers: Sequence[BindingWriter] = ()
     share: Share | None = None
+    bell: Doorbell | None = None
     intake: IntakeSettings | None = None
     relay: RelaySettings | None = None
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
@@ -115,7 +118,8 @@ class Service:
         async with await Ledger.open(
             self.dsn, application_name="apply-ledger worker", connections=1, allow_unsafe_fsync=self.allow_unsafe_fsync
         ) as ledger:
-            await self.share.run_until(ledger, stop)
+            bells = [] if self.bell is None else [self.bell.run_until(stop)]
+            await asyncio.gather(self.share.run_until(ledger, stop), *bells)
 
     async def _run_intake(self, stop: asyncio.Event) -> None:
         if self.intake is None:

@@ -84,18 +84,20 @@ def _service(settings: Settings, dsns: Dsns, wanted: WantedParts) -> Service:
     from consumers.service.metrics import ServiceMetrics
     from consumers.service.service import Service
     from consumers.sharing import Share
+    from ledger.store.doorbell import Doorbell
 
     bindings = [destination.binding for destination in settings.destination]
-    metrics, share, kafka = ServiceMetrics(), Share(bindings), settings.kafka
+    metrics, share, kafka, bell = ServiceMetrics(), Share(bindings), settings.kafka, Doorbell(dsns.writer)
     return Service(
         dsn=dsns.writer,
         declared=bindings,
         writers=[
-            new_writer(settings, dsns, binding, None, turns=share, observe=metrics.observer(binding))
+            new_writer(settings, dsns, binding, None, turns=share, bell=bell, observe=metrics.observer(binding))
             for binding in bindings
             if wanted.writers
         ],
         share=share,
+        bell=bell if wanted.writers else None,
         intake=kafka.intake_settings() if wanted.intake and kafka.is_configured else None,
         relay=kafka.relay_settings() if wanted.relay and kafka.is_configured else None,
         metrics=metrics,

@@ -62,17 +62,17 @@ class OrderQueries(BindingQueries):
             run_id=commit.run_id,
             n=commit.commit_id,
         )
-        return _receipt(
-            await self._session.row(
-                "submit_commit",
-                binding_id,
-                uuid.uuid4(),
-                commit.canonical_bytes().decode(),
-                event.event_id,
-                SCHEMA_VERSION,
-                event.body.decode(),
-            )
+        receipt = await self._session.row(
+            "submit_commit",
+            binding_id,
+            uuid.uuid4(),
+            commit.canonical_bytes().decode(),
+            event.event_id,
+            SCHEMA_VERSION,
+            event.body.decode(),
         )
+        self._session.ringer.ring(binding_id)
+        return _receipt(receipt)
 
     async def submit_resume(
         self,
@@ -207,9 +207,9 @@ class OrderQueries(BindingQueries):
     ) -> Receipt:
         _check_texts(body["by"], body["reason"])
         text = canonical_json_bytes(body).decode()
-        return _receipt(
-            await self._session.row("submit_order", binding_id, order_id or uuid.uuid4(), kind, run_id, text)
-        )
+        receipt = await self._session.row("submit_order", binding_id, order_id or uuid.uuid4(), kind, run_id, text)
+        self._session.ringer.ring(binding_id)
+        return _receipt(receipt)
 
 
 def _check_texts(by: str, reason: str) -> None:

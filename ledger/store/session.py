@@ -1,8 +1,8 @@
 """A small pool on which the named queries run, each call bounded in time and asked again where that helps.
 
 Every call that goes through here is either a read or names what it records by an id or a digest, so asking again after
-a lost connection changes nothing. Session state (locks, LISTEN) never goes through a pool: giving a connection back
-clears it.
+a lost connection changes nothing. Session state (settings, locks, LISTEN, cursors) never goes through a pool: giving a
+connection back does not clear it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from ledger.store.connect import Limits, check_server, checked_dsn, server_settings
+from ledger.store.doorbell import Ringer
 from ledger.store.sql_files import query
 from ledger.store.sqlstates import DRIVER_ERRORS, is_transient, translated
 
@@ -88,6 +89,8 @@ class Session:
         self._pool = pool
         self._limits = limits
         self._ask_again_for = ask_again_for
+        self.ringer = Ringer(lambda bindings: self.rows("ring", bindings))
+        """Tells writers that something was ordered."""
 
     @classmethod
     async def open(
@@ -113,6 +116,9 @@ class Session:
             timeout=limits.connect,
             command_timeout=limits.command,
             server_settings=server_settings(application_name, limits),
+            # A transaction that is still open is rolled back all the same. Beyond that no call of ours leaves anything
+            # behind in its session, and clearing it would be a round trip more for each.
+            reset=_nothing_to_clear,
         )
         with store_errors("the connection to the ledger's database"):
             await pool
@@ -129,6 +135,7 @@ class Session:
 
     async def close(self) -> None:
         """Close the pool; after a few seconds without asking for the connections back."""
+        await self.ringer.close()
         try:
             async with asyncio.timeout(_CLOSE_WITHIN):
                 await self._pool.close()
@@ -170,6 +177,10 @@ class Session:
             yield connection
         finally:
             await self._pool.release(connection, timeout=_CLOSE_WITHIN)
+
+
+async def _nothing_to_clear(_connection: Any) -> None:
+    """See where the pool is made."""
 
 
 def _doing(name: str) -> str:

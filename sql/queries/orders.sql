@@ -53,3 +53,9 @@ select reason from ledger.intake_refusal where topic = $1 and partition = $2 and
 -- The commit of a run with the columns by which it is looked up.
 select body, commit_id, plan_checksum, artifact_digest, source, position
 from ledger.inbox where binding_id = $1 and run_id = $2 and kind = 'commit';
+
+-- name: ring
+-- Tell the writers of these bindings that something was ordered. A hint: it need not outlive a crash of the server.
+select pg_catalog.set_config('synchronous_commit', 'off', true),
+    pg_catalog.count(pg_catalog.pg_notify('apply_ledger_orders', id::text))
+from pg_catalog.unnest($1::bigint[]) as id;

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from tests.bench.cases import append, apply, audit, million, plan_rows, replay, verify_parse
+from tests.bench.cases import append, apply, audit, bindings, broker, dispatch, million, plan_rows, replay, verify_parse
 from tests.bench.frame import Case
 
 CASES: tuple[Case, ...] = (
     apply.AT_ONCE,
     apply.SLOW,
+    bindings.CASE,
+    dispatch.CASE,
+    broker.CASE,
     append.CASE,
     replay.CASE,
     audit.CASE,

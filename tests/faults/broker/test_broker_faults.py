@@ -28,10 +28,18 @@ from tests.support.postgres import PostgresServer, migrate_fully
 from tests.support.store import BINDING
 from tests.support.waiting import until_true
 
-pytestmark = [pytest.mark.faults, pytest.mark.broker, pytest.mark.integration, pytest.mark.timeout(300)]
-
 COMMITS = int(os.environ.get("APPLY_LEDGER_TEST_COMMITS", "200"))
 """How many travel through a fault; more for a longer look."""
+
+SEED = int(os.environ.get("APPLY_LEDGER_TEST_SEED", "20261130"))
+"""Decides when the broker is killed, and for how long it is away."""
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.broker,
+    pytest.mark.integration,
+    pytest.mark.timeout(max(300, COMMITS // 5)),
+]
 
 
 async def new_topic(kafka: KafkaCluster) -> CommitTopic:
@@ -55,6 +63,11 @@ async def require_each_once(accounts: Accounts, topic: CommitTopic, distinct: in
     assert len(runs) == len(set(runs)) == distinct
 
 
+def kills(rng: random.Random) -> list[float]:
+    """How much has been taken when the broker is killed: twice, and once more for every thousand commits."""
+    return sorted(rng.uniform(0.05, 0.9) for _ in range(2 + COMMITS // 1000))
+
+
 @pytest.mark.rules("G7", "G10")
 async def test_g07_a_broker_killed_and_restarted_while_commits_travel_loses_none_and_doubles_none(
     kafka: KafkaCluster, accounts: Accounts
@@ -63,9 +76,9 @@ async def test_g07_a_broker_killed_and_restarted_while_commits_travel_loses_none
     (broker,) = kafka.brokers
     async with topic.reading(taker(accounts.ledger).take):
         publishing = asyncio.create_task(publish_until_all_are(topic.publish_settings, wanted))
-        for part in (0.2, 0.6):
+        for part in kills(random.Random(SEED)):
             await until_true(accounts.has_taken(int(COMMITS * part)))
-            broker.kill()
+            await asyncio.to_thread(broker.kill)
             broker.start()
             await asyncio.to_thread(kafka.wait_ready)
         await publishing

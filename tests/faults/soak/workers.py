@@ -33,10 +33,12 @@ class WorkerProcess:
         self._environment = dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._busy = asyncio.Lock()
+        self._began_at = 0
 
     def start(self) -> None:
         """Start the program; what it says goes to the end of its log."""
         with self.log.open("ab") as log:
+            self._began_at = log.tell()
             self._process = subprocess.Popen(
                 [*_PROGRAM, "work"],
                 cwd=_ROOT,
@@ -88,7 +90,8 @@ class WorkerProcess:
             self.wrong.append(f"{self.name} did not end within {_STOPS_WITHIN:g} s of its SIGTERM")
             await self._kill()
             return
-        if status != 0:
+        # a process that was only starting has nothing to hand over, and may die of the signal
+        if status != 0 and not (status == -signal.SIGTERM and not self._serves()):
             self.wrong.append(f"{self.name} ended with {status} after its SIGTERM")
 
     def clean_up(self) -> None:
@@ -114,6 +117,12 @@ class WorkerProcess:
         process = self._running()
         process.kill()
         await asyncio.to_thread(process.wait)
+
+    def _serves(self) -> bool:
+        """Whether the process that was started last has said that it serves."""
+        with self.log.open("rb") as log:
+            log.seek(self._began_at)
+            return b"serving " in log.read()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
