@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
@@ -38,6 +39,10 @@ _PROBLEMS = {
     503: "the ledger cannot be reached; see Retry-After",
 }
 
+
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""For every application here: FastAPI's own spans and logs would say what callers sent and what exceptions say, to
+whatever a variable of OpenTelemetry names."""
 
 PagesMaker = Callable[[ApiService, Callers], Pages]
 """Makes what answers people, over the same service and the same callers."""
@@ -78,8 +83,7 @@ def _routed(service: ApiService) -> FastAPI:
         redoc_url=None,
         dependencies=[Depends(authorise)],
         redirect_slashes=False,
-        # Its own spans would say what callers sent, and its set-up follows variables that name code to be loaded.
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        telemetry=NO_TELEMETRY,
     )
     app.state.service = service
     answer_errors(app)

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ledger.api.application import NO_TELEMETRY
 from ledger.api.callers import Callers
 from ledger.api.rights import Address, require_right
 from ledger.api.service import ApiService
@@ -53,6 +54,7 @@ class Dashboard:
             redoc_url=None,
             dependencies=[Depends(_authorise)],
             redirect_slashes=False,
+            telemetry=NO_TELEMETRY,
         )
         self._app.state.service = service
         self._app.state.maker = self._maker
