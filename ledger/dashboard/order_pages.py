@@ -49,8 +49,9 @@ class PolicyForm(BaseModel):
 
     def document(self) -> dict[str, Any]:
         """As an order wants it; a box that is not ticked is not sent at all."""
-        ticks = ("allow_destination_change", "allow_stale")
-        return self.model_dump(exclude=set(ticks)) | {tick: getattr(self, tick) == "yes" for tick in ticks}
+        ticks = {"allow_destination_change", "allow_stale"}
+        chosen = self.model_dump(include=PolicyForm.model_fields.keys() - ticks)
+        return chosen | {tick: getattr(self, tick) == "yes" for tick in ticks}
 
 
 class CommitForm(PolicyForm):
