@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from tests.bench.cases import append, apply, audit, bindings, broker, dispatch, million, plan_rows, replay, verify_parse
+from tests.bench.cases import (
+    append,
+    apply,
+    audit,
+    bindings,
+    broker,
+    dispatch,
+    million,
+    pages,
+    plan_rows,
+    replay,
+    verify_parse,
+)
 from tests.bench.frame import Case
 
 CASES: tuple[Case, ...] = (
@@ -14,6 +26,7 @@ CASES: tuple[Case, ...] = (
     append.CASE,
     replay.CASE,
     audit.CASE,
+    pages.CASE,
     million.CASE,
     verify_parse.CASE,
     plan_rows.CASE,
