@@ -70,6 +70,12 @@ def unauthorised(message: str = "Authentication is required to perform this oper
     return json_answer({"data": None, "errors": [{"message": message, "extensions": extensions}]}, 401)
 
 
+def forbidden(message: str) -> HttpAnswer:
+    """A token whose account may not do this: said before anything ran."""
+    extensions = {"code": "PERMISSION_DENIED", "http_status": 403, "data": {"action": None, "resource_kind": None}}
+    return json_answer({"data": None, "errors": [{"message": message, "extensions": extensions}]}, 403)
+
+
 def plain_refusal(message: str, status: int = 400) -> HttpAnswer:
     """A request that is no GraphQL request: errors are plain strings."""
     return json_answer({"errors": [message]}, status)

@@ -31,11 +31,13 @@ VERSION = "1.11.9"
 class Sandbox:
     """One sandbox, an ASGI application, with the store, the faults and the journal behind it."""
 
-    def __init__(self, store: SandboxStore, *, token: str, version: str = VERSION) -> None:
+    def __init__(
+        self, store: SandboxStore, *, token: str, reader_token: str | None = None, version: str = VERSION
+    ) -> None:
         self.store = store
         self.faults = SandboxFaults()
         self.journal = Journal()
-        self._access = Access(token)
+        self._access = Access(token, reader_token)
         self._version = version
         endpoint = GraphQLEndpoint(Engine(store, version), self._access, self.faults, self.journal)
         admin = AdminRoutes(self._access, self.faults, self.journal)
@@ -66,7 +68,7 @@ class Sandbox:
     def _of_a_branch(self, request: Request) -> Response | None:
         """The refusal of a question about a branch; None where it is to be answered."""
         if self._access.credential(request) == "wrong":
-            return _refused(401, "Authentication is required to perform this operation")
+            return _refused(401, "Invalid token")
         branch = request.query_params.get("branch", DEFAULT_BRANCH)
         return None if branch in self.store.branches else _refused(400, f"Branch: {branch} not found.")
 
@@ -88,6 +90,7 @@ def create_app(
     schema_document: Mapping[str, Any],
     *,
     token: str,
+    reader_token: str | None = None,
     seed: str | None = None,
     clock: Callable[[], datetime] = utc_now,
     version: str = VERSION,
@@ -97,7 +100,8 @@ def create_app(
     Raises:
         ConfigurationError: the document has not that shape.
     """
-    return Sandbox(SandboxStore(schema_document, seed=seed, clock=clock), token=token, version=version)
+    store = SandboxStore(schema_document, seed=seed, clock=clock)
+    return Sandbox(store, token=token, reader_token=reader_token, version=version)
 
 
 def _hash(content: Any) -> str:

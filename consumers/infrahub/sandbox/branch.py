@@ -21,6 +21,7 @@ class BranchInfo:
     branched_from: str
     sync_with_git: bool
     fork_sequence: int
+    status: str = "OPEN"
 
 
 class BranchStore:

@@ -26,7 +26,7 @@ def answer_branches(
 
 
 def run_branch_mutation(store: SandboxStore, name: str, data: Mapping[str, Any]) -> PayloadGetter:
-    """``BranchCreate`` or ``BranchDelete``; done at once, so that waiting for completion changes nothing.
+    """A mutation of branches; done at once, so that waiting for completion changes nothing.
 
     Raises:
         MutationRefusedError: nothing was done.
@@ -36,7 +36,12 @@ def run_branch_mutation(store: SandboxStore, name: str, data: Mapping[str, Any])
         description, sync = data.get("description") or "", bool(data.get("sync_with_git"))
         info = store.create_branch(data["name"], description=description, sync_with_git=sync).info
     else:
-        store.delete_branch(data.get("name") or "")
+        run = {
+            "BranchDelete": store.delete_branch,
+            "BranchMerge": store.merge_branch,
+            "BranchRebase": store.rebase_branch,
+        }[name]
+        run(data.get("name") or "")
 
     def payload(item: SelectedField, selector: Selector) -> Any:
         if item.name == "ok":
@@ -54,7 +59,7 @@ def _branch(info: BranchInfo, item: SelectedField, selector: Selector) -> dict[s
         "origin_branch": DEFAULT_BRANCH,
         "branched_from": info.branched_from,
         "created_at": info.branched_from,
-        "status": "OPEN",
+        "status": info.status,
         "is_default": info.is_default,
         "sync_with_git": info.sync_with_git,
         "has_schema_changes": False,

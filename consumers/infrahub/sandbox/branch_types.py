@@ -60,7 +60,7 @@ def branch_queries() -> dict[str, GraphQLField]:
 
 
 def branch_mutations(context: GraphQLInputObjectType) -> dict[str, GraphQLField]:
-    """``BranchCreate`` and ``BranchDelete``, with the arguments that clients send."""
+    """The mutations of branches, with the arguments that clients send."""
     task = GraphQLObjectType("TaskInfo", {"id": GraphQLField(GraphQLString)})
     create_input = GraphQLInputObjectType(
         "BranchCreateInput",
@@ -76,10 +76,15 @@ def branch_mutations(context: GraphQLInputObjectType) -> dict[str, GraphQLField]
         {"name": GraphQLInputField(GraphQLString), "delete_from_git": GraphQLInputField(GraphQLBoolean)},
     )
     created = {"ok": GraphQLField(GraphQLBoolean), "object": GraphQLField(_BRANCH), "task": GraphQLField(task)}
+    by_name = GraphQLInputObjectType("BranchNameInput", {"name": GraphQLInputField(GraphQLString)})
     deleted = {"ok": GraphQLField(GraphQLBoolean), "task": GraphQLField(task)}
     return {
         "BranchCreate": GraphQLField(GraphQLObjectType("BranchCreate", created), _arguments(create_input, context)),
         "BranchDelete": GraphQLField(GraphQLObjectType("BranchDelete", deleted), _arguments(name_input, context)),
+        **{
+            name: GraphQLField(GraphQLObjectType(name, created), _arguments(by_name, context))
+            for name in ("BranchMerge", "BranchRebase")
+        },
     }
 
 

@@ -19,7 +19,7 @@ from consumers.infrahub.sandbox.projection import Reading
 from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.relationship_operations import RELATIONSHIP_MUTATIONS, change_peers
 from consumers.infrahub.sandbox.selection import SelectedField
-from consumers.infrahub.sandbox.store import SandboxStore
+from consumers.infrahub.sandbox.store import MERGED, SandboxStore
 
 _ACTIONS = ("Create", "Update", "Upsert", "Delete")
 _MAX_VARIABLE_ERRORS = 50
@@ -50,6 +50,8 @@ class PreparedRequest:
     branch: BranchStore
     variables: dict[str, Any]
     mutations: tuple[MutationField, ...]
+    may_write: bool = True
+    """Whether the credential that came with it is that of a writer."""
 
 
 class Engine:
@@ -86,6 +88,12 @@ class Engine:
         kind = mutation.removesuffix(action)
         return (kind, action) if action and kind in self.store.model.kinds else (None, None)
 
+    def permission(self, kind: str, right: str) -> str:
+        """What a write of a kind needs, as the server names it."""
+        document = self.store.model.document
+        raw = next(raw for part in ("nodes", "generics") for raw in document[part] if raw["kind"] == kind)
+        return f"object:{raw['namespace']}:{raw['name']}:{right}:allow_other"
+
     def run_query(self, request: PreparedRequest) -> Answer:
         """The answer of a query."""
         reading = Reading(request.branch, request.variables)
@@ -117,7 +125,17 @@ class Engine:
 
     def _run_mutation(self, request: PreparedRequest, mutation: MutationField, written: Written) -> Answer:
         payload = mutation.root.payload
+        info = request.branch.info
+        if info.status == MERGED and (mutation.kind is not None or mutation.name in RELATIONSHIP_MUTATIONS):
+            raise MutationRefusedError(
+                f"Branch '{info.name}' has been merged and is read-only. No modifications are allowed.",
+                "BRANCH_ALREADY_MERGED",
+                400,
+                {"branch_name": info.name},
+            )
         if mutation.name in RELATIONSHIP_MUTATIONS:
+            if not request.may_write:
+                raise self._forbidden(request.branch, mutation.data)
             change_peers(request.branch, self.store.writer(request.branch.info.name), mutation.name, mutation.data)
             written(mutation, None)
             return {item.key: True if item.name == "ok" else mutation.name for item in payload}
@@ -129,6 +147,18 @@ class Engine:
         written(mutation, node)
         reading = Reading(request.branch, request.variables)
         return {item.key: _payload_field(item, node, reading, mutation) for item in payload}
+
+    def _forbidden(self, branch: BranchStore, data: Mapping[str, Any]) -> MutationRefusedError:
+        """The one refusal of a permission that comes from a resolver: with HTTP 200 and a path."""
+        ids = [data["id"], *(peer["id"] for peer in data.get("nodes") or () if peer.get("id"))]
+        kinds = dict.fromkeys(branch.nodes[node_id].kind.name for node_id in ids if node_id in branch.nodes)
+        needed = " | ".join(self.permission(kind, "update") for kind in kinds)
+        return MutationRefusedError(
+            f"You do not have one of the following permissions: {needed}",
+            "PERMISSION_DENIED",
+            403,
+            {"action": None, "resource_kind": None},
+        )
 
     def _write(self, branch: BranchStore, kind: str, action: str, data: Mapping[str, Any]) -> Node | None:
         writer = self.store.writer(branch.info.name)

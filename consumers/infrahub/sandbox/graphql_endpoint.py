@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from graphql import GraphQLSyntaxError
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from consumers.infrahub.sandbox.access import Access
+from consumers.infrahub.sandbox.access import Access, Credential
 from consumers.infrahub.sandbox.answers import (
     HttpAnswer,
     branch_not_found,
     faulty_answer,
+    forbidden,
     json_answer,
     made_up_success,
     plain_500,
@@ -28,6 +31,9 @@ from consumers.infrahub.sandbox.faults import ActiveFault, RequestFacts, Sandbox
 from consumers.infrahub.sandbox.journal import SENDER_HEADER, Journal, JournalEntry
 from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.store import DEFAULT_BRANCH
+
+_RIGHTS = {"Create": ("create",), "Upsert": ("create", "update"), "Update": ("update",), "Delete": ("delete",)}
+"""What an account must be allowed for each mutation of a kind."""
 
 
 class GraphQLEndpoint:
@@ -63,10 +69,28 @@ class GraphQLEndpoint:
             return plain_500()
         except RequestRefusedError as exc:
             self._refused(name, exc, variables, sender)
-            return unauthorised() if exc.mutations and credential == "none" else json_answer(exc.answer)
-        if prepared.mutations and credential == "none":
-            return unauthorised()
-        return await self._serve(prepared, body, sender)
+            return self._not_allowed(credential, name, [what for _, what in exc.mutations]) or json_answer(exc.answer)
+        asked = [mutation.name for mutation in prepared.mutations]
+        prepared = replace(prepared, may_write=credential == "good")
+        return self._not_allowed(credential, name, asked) or await self._serve(prepared, body, sender)
+
+    def _not_allowed(self, credential: Credential, branch: str, mutations: Sequence[str]) -> HttpAnswer | None:
+        """The refusal of writes that this credential may not send; it comes before a word about a bad document."""
+        if credential == "none":
+            return unauthorised() if mutations else None
+        needed = [right for name in mutations for right in self._rights(name)] if credential == "reader" else []
+        if not needed:
+            return None
+        if branch == DEFAULT_BRANCH:
+            return forbidden("You are not allowed to change data in the default branch")
+        return forbidden(f"You do not have one of the following permissions: {' | '.join(needed)}")
+
+    def _rights(self, mutation: str) -> list[str]:
+        """What an account must be allowed for a mutation of a kind; that of others is seen to where they run."""
+        kind, action = self._engine.kind_and_action(mutation)
+        if kind is None or action is None:
+            return []
+        return [self._engine.permission(kind, right) for right in _RIGHTS[action]]
 
     async def _serve(self, prepared: PreparedRequest, body: dict[str, Any], sender: str | None) -> HttpAnswer:
         entries = {mutation.key: self._received(prepared, mutation, body, sender) for mutation in prepared.mutations}

@@ -123,6 +123,7 @@ class RunningSandbox:
         schema_path: Path | Mapping[str, Any],
         *,
         token: str,
+        reader_token: str | None = None,
         port: int = 0,
         host: str = "127.0.0.1",
         seed: str | None = None,
@@ -131,7 +132,9 @@ class RunningSandbox:
     ) -> None:
         document = load_schema_document(schema_path) if isinstance(schema_path, Path) else schema_path
         self.token = token
-        self._sandbox = create_app(document, token=token, seed=seed, clock=clock, version=version)
+        self._sandbox = create_app(
+            document, token=token, reader_token=reader_token, seed=seed, clock=clock, version=version
+        )
         self._address = (host, port)
         self._url: str | None = None
         self._server: _ThreadServer | None = None

@@ -7,10 +7,12 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from consumers.infrahub.sandbox.branch import BranchInfo, BranchStore
+from consumers.infrahub.sandbox.branch_changes import carry_changes
 from consumers.infrahub.sandbox.content import branch_content
 from consumers.infrahub.sandbox.errors import MutationRefusedError, unprocessable
 from consumers.infrahub.sandbox.model import SchemaModel, read_model
@@ -18,6 +20,8 @@ from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.writes import BranchWriter
 
 DEFAULT_BRANCH = "main"
+MERGED = "MERGED"
+"""The status of a branch that takes no writes any more."""
 DEFAULT_NAMESPACE_KIND = "IpamNamespace"
 _MIN_BRANCH_NAME = 3
 _GLOBAL_BRANCH = "-global-"
@@ -110,6 +114,37 @@ class SandboxStore:
             if name not in self.branches:
                 raise MutationRefusedError(f"Branch: {name} not found.", "BRANCH_NOT_FOUND", 400, {"branch_name": name})
             del self.branches[name]
+
+    def merge_branch(self, name: str) -> None:
+        """Bring what was written to a branch to the default branch, and close it for writes.
+
+        Raises:
+            MutationRefusedError: there is no such branch, or it was merged.
+        """
+        with self.lock:
+            branch = self._open_branch(name, f"Branch '{name}' has already been merged")
+            carry_changes(branch, self.default_branch, self.now())
+            branch.info = replace(branch.info, status=MERGED)
+
+    def rebase_branch(self, name: str) -> None:
+        """Fork a branch anew, and bring what was written to it over.
+
+        Raises:
+            MutationRefusedError: there is no such branch, or it was merged.
+        """
+        with self.lock:
+            refusal = f"Branch '{name}' has been merged and is read-only. Rebase is not allowed."
+            branch = self._open_branch(name, refusal)
+            info = replace(branch.info, branched_from=self.now(), fork_sequence=self.sequence)
+            self.branches[name] = self.default_branch.fork(info)
+            carry_changes(branch, self.branches[name], info.branched_from)
+
+    def _open_branch(self, name: str, refusal: str) -> BranchStore:
+        if name not in self.branches:
+            raise MutationRefusedError(f"Branch: {name} not found.", "BRANCH_NOT_FOUND", 400, {"branch_name": name})
+        if self.branches[name].info.status == MERGED:
+            raise unprocessable(refusal)
+        return self.branches[name]
 
     def writer(self, branch: str = DEFAULT_BRANCH) -> BranchWriter:
         """The writes of one branch, with all the server's checks."""

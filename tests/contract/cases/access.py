@@ -40,6 +40,68 @@ def empty_key(t: Talk) -> None:
     t.post(_WRITE, {"data": values(name=t.name())}, headers={**_JSON, "X-INFRAHUB-KEY": ""}, call="a write")
 
 
+def _of_reader(t: Talk) -> dict[str, str]:
+    return {**_JSON, "X-INFRAHUB-KEY": t.place.reader_token}
+
+
+@case("access")
+def expired_token(t: Talk) -> None:
+    """A token of the API that has expired is a wrong one."""
+    headers = {**_JSON, "X-INFRAHUB-KEY": t.place.old_token}
+    t.post(_READ, headers=headers, call="a read")
+    t.post(_WRITE, {"data": values(name=t.name())}, headers=headers, call="a write")
+    t.send("GET", "/api/schema/summary", headers=headers, call="summary")
+
+
+@case("access")
+def account_without_a_role_reads(t: Talk) -> None:
+    """An account without a role may read objects and schema, and make a branch."""
+    t.post(_READ, headers=_of_reader(t), call="a read")
+    t.post(_READ, branch="main", headers=_of_reader(t), call="a read of main")
+    reply = t.send("GET", "/api/schema/summary", headers=_of_reader(t), call="summary", shown=False)
+    t.note("summary", reply.status)
+    text = "mutation B($data: BranchCreateInput!) { BranchCreate(data: $data) { ok } }"
+    data = {"name": t.name("made"), "sync_with_git": False}
+    t.post(text, {"data": data}, branch="main", headers=_of_reader(t), call="BranchCreate")
+
+
+@case("access")
+def account_without_a_role_writes_to_a_branch(t: Talk) -> None:
+    """[haz] HTTP 403 with data null and no path: nothing ran, and each write names the permissions that it needs."""
+    tag = t.write("ProbeTagUpsert", values(name=t.name("there"))).id
+    inputs = {
+        "ProbeTagUpsert": values(name=t.name()),
+        "ProbeTagCreate": values(name=t.name()),
+        "ProbeTagUpdate": {"id": tag, **values(description="x")},
+    }
+    for name, data in inputs.items():
+        text = f"mutation A($data: {name}Input!) {{ {name}(data: $data) {{ ok }} }}"
+        t.post(text, {"data": data}, headers=_of_reader(t), call=name)
+    text = "mutation A($data: DeleteInput!) { ProbeTagDelete(data: $data) { ok } }"
+    t.post(text, {"data": {"id": tag}}, headers=_of_reader(t), call="ProbeTagDelete")
+    site = t.write("ProbeSiteUpsert", values(name=t.name(), asset=t.name())).id
+    text = "mutation A($data: RelationshipNodesInput!) { RelationshipAdd(data: $data) { ok } }"
+    data = {"id": site, "name": "tags", "nodes": [{"id": tag}]}
+    t.post(text, {"data": data}, headers=_of_reader(t), call="RelationshipAdd")
+    t.read("ProbeSite", site, "tags { count }")
+    t.find("ProbeTag", {"name__value": t.name()}, "id")
+    t.read("ProbeTag", tag, "description { value }")
+
+
+@case("access")
+def account_without_a_role_writes_to_main(t: Talk) -> None:
+    """On the default branch that is what is said, whatever is written."""
+    t.post(_WRITE, {"data": values(name=t.name())}, branch="main", headers=_of_reader(t), call="a write")
+    t.find("ProbeTag", {"name__value": t.name()}, "id", branch="main")
+
+
+@case("access")
+def account_without_a_role_and_a_bad_document(t: Talk) -> None:
+    """Which is said first: no permission, or an unknown field."""
+    for branch in ("main", t.place.branch):
+        t.post(_WRITE, {"data": values(nothing=1)}, branch=branch, headers=_of_reader(t), call="an unknown field")
+
+
 @case("access")
 def none_beside_a_bad_document(t: Talk) -> None:
     """Which is said first: no credential, or an unknown field."""

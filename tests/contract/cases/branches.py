@@ -138,3 +138,51 @@ def shown(t: Talk) -> None:
     text = "query B($name: String) { Branch(name: $name) { name status is_default sync_with_git description } }"
     t.post(text, {"name": "main"}, branch="main", call="Branch main")
     t.post(text, {"name": "nope"}, branch="main", call="Branch nope")
+
+
+_MERGE = "mutation M($name: String!) { BranchMerge(wait_until_completion: true, data: {name: $name}) { ok } }"
+_REBASE = "mutation R($name: String!) { BranchRebase(wait_until_completion: true, data: {name: $name}) { ok } }"
+
+
+@case("branch")
+def merged(t: Talk) -> None:
+    """What was written to a branch stands on main after its merge, and the branch takes no writes any more."""
+    old = t.write("ProbeTagUpsert", values(name=t.name("old"), description="main"), branch="main").id
+    gone = t.write("ProbeTagUpsert", values(name=t.name("gone")), branch="main").id
+    site = {**values(name=t.name("site"), asset=t.name("site")), "tags": [{"id": gone}]}
+    place = t.write("ProbeSiteUpsert", site, branch="main").id
+    branch = t.new_branch("merged")
+    own = t.write("ProbeTagUpsert", values(name=t.name("own")), branch=branch).id
+    t.write("ProbeSiteUpsert", {"id": place, "tags": [{"id": old}, {"id": own}]}, branch=branch)
+    t.write("ProbeTagDelete", {"id": gone}, branch=branch)
+    t.write("ProbeTagUpsert", {"id": old, **values(description="main again")}, branch="main")
+    t.post(_MERGE, {"name": branch}, branch="main", call="BranchMerge")
+    for mutation in ("ProbeTagUpsert", "ProbeTagUpdate"):
+        t.write(mutation, {"id": own, **values(description="late")}, branch=branch)
+    t.write("ProbeTagCreate", values(name=t.name("late")), branch=branch)
+    t.write("ProbeTagDelete", {"id": own}, branch=branch)
+    for tag in (old, own, gone):
+        t.read("ProbeTag", tag, "name { value } description { value }", branch="main")
+    t.read("ProbeSite", place, "tags { edges { node { id } } }", branch="main")
+    t.read("ProbeTag", own, "name { value } description { value }", branch=branch)
+    t.find("ProbeTag", {"name__value": t.name("late")}, "id", branch=branch)
+    text = "query B($name: String) { Branch(name: $name) { status } }"
+    t.post(text, {"name": branch}, branch="main", call="Branch")
+    t.post(_MERGE, {"name": branch}, branch="main", call="BranchMerge again")
+    t.post(_REBASE, {"name": branch}, branch="main", call="BranchRebase")
+
+
+@case("branch")
+def rebased(t: Talk) -> None:
+    """What main got after the fork is there after a rebase, beside what was written to the branch."""
+    old = t.write("ProbeTagUpsert", values(name=t.name("old"), description="main"), branch="main").id
+    branch = t.new_branch("rebased")
+    t.write("ProbeTagUpsert", {"id": old, **values(description="branch")}, branch=branch)
+    own = t.write("ProbeTagUpsert", values(name=t.name("own")), branch=branch).id
+    late = t.write("ProbeTagUpsert", values(name=t.name("late")), branch="main").id
+    t.write("ProbeTagUpsert", {"id": late, **values(description="x")}, branch=branch)
+    t.post(_REBASE, {"name": branch}, branch="main", call="BranchRebase")
+    t.write("ProbeTagUpsert", {"id": late, **values(description="x")}, branch=branch)
+    for tag in (old, own, late):
+        t.read("ProbeTag", tag, "name { value } description { value }", branch=branch)
+    t.find("ProbeTag", {"name__value": t.name("own")}, "id", branch="main")

@@ -39,16 +39,52 @@ def recorded_version() -> str:
 
 
 @contextmanager
-def place_on(url: str, token: str) -> Iterator[Place]:
-    """A place on a server: a branch for one run of the cases, deleted behind it."""
+def place_on(url: str, token: str, *, reader: tuple[str, str] | None = None) -> Iterator[Place]:
+    """A place on a server: a branch for one run of the cases, deleted behind it.
+
+    ``reader`` are a token that only reads and one that has expired; None makes an account and both of its tokens.
+    """
     run = f"p{secrets.token_hex(3)}"
+    reader_token, old_token = reader or _new_reader(url, token, f"{run}-reader")
     branch = f"{run}-contract"
     with httpx.Client(base_url=url, headers={"X-INFRAHUB-KEY": token}, trust_env=False, timeout=120) as http:
         _on_branches(http, "mutation B($data: BranchCreateInput!) { BranchCreate(data: $data) { ok } }", branch)
         try:
-            yield Place(url, token, branch, run)
+            yield Place(url, token, reader_token, old_token, branch, run)
         finally:
             _on_branches(http, "mutation B($data: BranchDeleteInput!) { BranchDelete(data: $data) { ok } }", branch)
+
+
+def _new_reader(url: str, token: str, name: str) -> tuple[str, str]:
+    """An account that was given no role; a token of its own that is valid, and one that expired long ago."""
+    password = secrets.token_hex(16)
+    made = "mutation A($data: CoreAccountCreateInput!) { CoreAccountCreate(data: $data) { ok } }"
+    with httpx.Client(base_url=url, trust_env=False, timeout=120) as http:
+        account = {"name": {"value": name}, "password": {"value": password}}
+        _answered(http, made, account, {"X-INFRAHUB-KEY": token})
+        signed_in = http.post("/api/auth/login", json={"username": name, "password": password})
+        bearer = {"Authorization": f"Bearer {signed_in.raise_for_status().json()['access_token']}"}
+        valid, expired = (
+            _answered(http, _NEW_TOKEN, {"name": name, **until}, bearer)["InfrahubAccountTokenCreate"]["object"][
+                "token"
+            ]
+            for until in ({}, {"expiration": "2020-01-01T00:00:00Z"})
+        )
+    return str(valid["value"]), str(expired["value"])
+
+
+_NEW_TOKEN = """mutation T($data: InfrahubAccountTokenCreateInput!) {
+  InfrahubAccountTokenCreate(data: $data) { object { token { value } } }
+}"""
+
+
+def _answered(http: httpx.Client, text: str, data: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+    answer = http.post("/graphql/main", json={"query": text, "variables": {"data": data}}, headers=headers)
+    document: dict[str, Any] = answer.json()
+    if answer.status_code != 200 or "errors" in document:
+        raise RuntimeError(f"HTTP {answer.status_code}: {answer.text[:500]}")
+    made: dict[str, Any] = document["data"]
+    return made
 
 
 def _on_branches(http: httpx.Client, text: str, branch: str) -> None:

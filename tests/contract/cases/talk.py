@@ -14,7 +14,7 @@ import httpx
 
 from tests.contract.cases.normal import Names, normal_transcript
 
-_SECONDS = 60.0
+_SECONDS = 300.0
 _HEADERS = ("retry-after", "x-infrahub-admission")
 
 
@@ -24,10 +24,15 @@ class CaseBrokenError(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """One server and the branch that the cases write to. ``token`` is the credential; ``run`` tells runs apart."""
+    """One server and the branch that the cases write to. ``run`` tells runs apart.
+
+    ``token`` is an administrator's, ``reader_token`` that of an account without a role, ``old_token`` was one of its.
+    """
 
     url: str
     token: str
+    reader_token: str
+    old_token: str
     branch: str
     run: str
 

@@ -38,7 +38,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def talk(served: tuple[str, str], request: pytest.FixtureRequest) -> Iterator[Talk]:
     """Speaks to a branch of the test's own."""
-    with place_on(*served) as place:
+    with place_on(*served, reader=("not used", "not used")) as place:
         talk = Talk(place, request.node.name)
         yield talk
         talk.close()

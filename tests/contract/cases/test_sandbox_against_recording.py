@@ -21,8 +21,10 @@ pytestmark = pytest.mark.contract
 def place() -> Iterator[Place]:
     """A sandbox with the kinds of the inventories and of the cases, and a branch in it."""
     with (
-        RunningSandbox(sandbox_document(), token="contract-token", seed="contract") as running,
-        place_on(running.url, running.token) as place,
+        RunningSandbox(
+            sandbox_document(), token="contract-token", reader_token="reader-token", seed="contract"
+        ) as running,
+        place_on(running.url, running.token, reader=("reader-token", "a token of long ago")) as place,
     ):
         yield place
 
