@@ -16,10 +16,12 @@ from ledger.commit import PlanCommit
 from ledger.commit_message import Headers, decode_commit, message_key
 from ledger.errors import ApplyLedgerError, Finding
 from ledger.store.errors import (
+    InvalidCallError,
     LedgerBusyError,
     LedgerPermissionError,
     LedgerUnavailableError,
     MigrationError,
+    UnknownBindingError,
     UnsafeServerError,
 )
 from ledger.store.records import BindingRow, MessagePlace, Receipt
@@ -63,6 +65,7 @@ class MessageTaker:
     def __init__(self, ledger: InboxPort, declared: Iterable[DestinationBinding]) -> None:
         self._ledger = ledger
         self._declared = {message_key(binding): binding.normalised() for binding in declared}
+        self._ids: dict[DestinationBinding, int] = {}
 
     async def take(self, message: ReceivedMessage) -> Receipt | None:
         """Put the commit into the inbox, or record why it is none. Taking a message twice changes nothing.
@@ -97,7 +100,20 @@ class MessageTaker:
             )
         told = {"apply_ledger.run_id": commit.run_id}
         with spans.span("intake", kind="consumer", parent=commit.traceparent, attributes=told):
-            return await self._ledger.submit_commit(await self._ledger.register_binding(binding), commit)
+            return await self._put(binding, commit)
+
+    async def _put(self, binding: DestinationBinding, commit: PlanCommit) -> Receipt:
+        try:
+            return await self._ledger.submit_commit(await self._id_of(binding), commit)
+        except (UnknownBindingError, InvalidCallError):
+            del self._ids[binding]  # remembered of a database that was made anew since?
+        return await self._ledger.submit_commit(await self._id_of(binding), commit)
+
+    async def _id_of(self, binding: DestinationBinding) -> int:
+        """The binding's row, asked for once: an id never changes."""
+        if binding not in self._ids:
+            self._ids[binding] = await self._ledger.register_binding(binding)
+        return self._ids[binding]
 
     async def _refuse(self, message: ReceivedMessage, error: ApplyLedgerError) -> None:
         digest = hashlib.sha256(message.value or b"")

@@ -45,8 +45,9 @@ class OrderQueries(BindingQueries):
             BodyTooLargeError: the commit, its reason or its actor.
         """
         _check_texts(commit.actor, commit.reason)
-        row = await self._binding_by_id(binding_id)
-        if not commit.binding.same_as(row.binding):
+        row = await self.binding(commit.binding)
+        if row is None or row.id != binding_id:
+            row = await self._binding_by_id(binding_id)
             raise InvalidCallError(
                 checked="the binding of a commit",
                 expected=str(row.binding),
