@@ -13,6 +13,7 @@ from consumers.intake.taking import MessageTaker, ReceivedMessage
 from consumers.relay.relaying import Relay
 from consumers.relay.sending import EventSender
 from consumers.relay.settings import RelaySettings
+from consumers.service.checkpoints import CheckpointKeeper, CheckpointPolicy
 from consumers.service.errors import NothingToServeError
 from consumers.service.metrics import ServiceMetrics
 from consumers.service.parts import Part, run_parts
@@ -40,6 +41,7 @@ class Service:
         intake: where commits come from, or None.
         relay: where events go, or None.
         metrics: what is counted.
+        checkpoints: when the heads of what is written here are signed, or None.
         allow_unsafe_fsync: for tests only: accept a server that runs without fsync.
     """
 
@@ -51,9 +53,11 @@ class Service:
     intake: IntakeSettings | None = None
     relay: RelaySettings | None = None
     metrics: ServiceMetrics = field(default_factory=ServiceMetrics)
+    checkpoints: CheckpointPolicy | None = None
     allow_unsafe_fsync: bool = False
     _reading: Intake | None = None
     _relaying: Relay | None = None
+    _keeping: CheckpointKeeper | None = None
 
     def parts(self) -> list[Part]:
         """The parts that are wanted.
@@ -65,6 +69,8 @@ class Service:
         if self.writers:
             parts.append(Part("writers", Worker(self.writers).run_until))
             parts.append(Part("sharing", self._run_sharing))
+        if self.writers and self.checkpoints is not None:
+            parts.append(Part("checkpoints", self._run_checkpoints))
         if self.intake is not None:
             parts.append(Part("intake", self._run_intake))
         if self.relay is not None:
@@ -109,6 +115,8 @@ class Service:
             found.setdefault("intake", "not a member of its group yet")
         if self._relaying is not None and self._relaying.trouble:
             found.setdefault("relay", self._relaying.trouble)
+        if self._keeping is not None and self._keeping.trouble:
+            found.setdefault("checkpoints", self._keeping.trouble)
         return found
 
     async def _run_sharing(self, stop: asyncio.Event) -> None:
@@ -120,6 +128,23 @@ class Service:
         ) as ledger:
             bells = [] if self.bell is None else [self.bell.run_until(stop)]
             await asyncio.gather(self.share.run_until(ledger, stop), *bells)
+
+    async def _run_checkpoints(self, stop: asyncio.Event) -> None:
+        if self.checkpoints is None or self.share is None:
+            await stop.wait()
+            return
+        share = self.share
+        self._keeping = CheckpointKeeper(self.checkpoints, lambda: share.held)
+        async with await Ledger.open(
+            self.dsn,
+            application_name="apply-ledger checkpoints",
+            connections=1,
+            allow_unsafe_fsync=self.allow_unsafe_fsync,
+        ) as ledger:
+            try:
+                await self._keeping.run_until(ledger, stop)
+            finally:
+                self._keeping = None
 
     async def _run_intake(self, stop: asyncio.Event) -> None:
         if self.intake is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,11 +49,13 @@ def publish(
 
     Copy the files to a place that whoever owns the database cannot rewrite: only there do they prove anything.
     """
+    from ledger.audit.note_files import write_note
+
     settings = settings_of(context)
     keys = key_folder(settings).signing()
     require_ledger(settings)
     folder = to or settings.checkpoint_dir
-    rows = [_row(done, _write(folder, done)) for done in run_async(_publish(settings, keys, url, branch))]
+    rows = [_row(done, write_note(folder, done)) for done in run_async(_publish(settings, keys, url, branch))]
     write_rows(rows, form=output, stream="checkpoints", columns=PUBLISH_COLUMNS, spare=("sealed_plans", "keys"))
     if rows:
         people.print(
@@ -168,23 +168,6 @@ async def _listed(settings: Settings, url: str | None, branch: str | None) -> li
                     body = parsed_object(mark.body) or {}
                     found.append({"binding": str(row.binding), "event": mark.position, **body})
     return sorted(found, key=lambda record: str(record.get("signed_at")), reverse=True)
-
-
-def _write(folder: Path, done: Published) -> Path:
-    from ledger.plan.files import write_durably, write_failures_of
-
-    place = folder / folder_name(done.url, done.branch)
-    with write_failures_of(place):
-        place.mkdir(parents=True, exist_ok=True)
-    path = place / f"{done.position:012}.note"
-    write_durably(path, done.note.encode())
-    return path
-
-
-def folder_name(url: str, branch: str) -> str:
-    """A name for the files of one binding: readable, and never that of another one."""
-    readable = re.sub(r"[^a-z0-9]+", "-", f"{url.split('://')[-1]}-{branch}".lower()).strip("-")[:60]
-    return f"{readable}-{hashlib.sha256(f'{url} {branch}'.encode()).hexdigest()[:8]}"
 
 
 def _row(done: Published, path: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from ledger.errors import ConfigurationError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from consumers.service.checkpoints import CheckpointPolicy
     from consumers.service.service import Service
     from ledger.cli.settings import Settings
     from ledger.store.embedded import Dsns
@@ -87,6 +88,7 @@ def _service(settings: Settings, dsns: Dsns, wanted: WantedParts) -> Service:
     from ledger.store.doorbell import Doorbell
 
     bindings = [destination.binding for destination in settings.destination]
+    checkpoints = _checkpoints(settings) if wanted.writers else None
     metrics, share, kafka, bell = ServiceMetrics(), Share(bindings), settings.kafka, Doorbell(dsns.writer)
     return Service(
         dsn=dsns.writer,
@@ -101,6 +103,25 @@ def _service(settings: Settings, dsns: Dsns, wanted: WantedParts) -> Service:
         intake=kafka.intake_settings() if wanted.intake and kafka.is_configured else None,
         relay=kafka.relay_settings() if wanted.relay and kafka.is_configured else None,
         metrics=metrics,
+        checkpoints=checkpoints,
+    )
+
+
+def _checkpoints(settings: Settings) -> CheckpointPolicy | None:
+    """When this service publishes checkpoints; a missing key is told now, and not after the first thousand events.
+
+    Raises:
+        NoSigningKeyError, KeyUnreadableError: it is to sign, and cannot.
+    """
+    if settings.checkpoint_events is None and settings.checkpoint_seconds is None:
+        return None
+    from consumers.service.checkpoints import CheckpointPolicy
+    from ledger.cli.checkpoint_commands import key_folder
+
+    keys = key_folder(settings)
+    keys.signing()
+    return CheckpointPolicy(
+        settings.checkpoint_events, settings.checkpoint_seconds, keys.signing, settings.checkpoint_dir
     )
 
 
@@ -109,5 +130,7 @@ def _say_what_is_served(settings: Settings, service: Service) -> None:
         people.print(f"serving {writer.binding}")
     if service.intake is not None:
         people.print(f"taking commits from topic {service.intake.topic} at {settings.kafka.brokers}")
+    if service.checkpoints is not None:
+        people.print(f"publishing checkpoints to {settings.checkpoint_dir}")
     if service.relay is not None:
         people.print(f"relaying events to topic {service.relay.topic} at {settings.kafka.brokers}")

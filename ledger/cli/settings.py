@@ -124,6 +124,8 @@ class Settings(BaseSettings):
     artifact_store: str | None = None
     checkpoint_keys: Path = Field(default_factory=lambda: _configuration_folder(os.environ) / "keys")
     checkpoint_dir: Path = Path("checkpoints")
+    checkpoint_events: int | None = Field(default=None, ge=1)
+    checkpoint_seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     writer: WriterTimes = WriterTimes()
     kafka: KafkaSettings = KafkaSettings()
     api: ApiLimits = ApiLimits()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
+from tests.support.command_here import CommandHere
 from tests.support.command_line import CommandLine
 
 pytestmark = pytest.mark.integration
@@ -113,3 +115,29 @@ def test_a_drill_rebuilds_what_was_applied_and_compares(cli: CommandLine) -> Non
     refused = cli.run("replay", "--onto", cli.sandbox.url, "--branch", cli.branch, *record)
     assert refused.returncode == 3
     assert "DrillOntoRecordedDestinationError" in refused.stderr
+
+
+def test_work_that_is_to_sign_checkpoints_needs_a_key_before_it_serves(here: CommandHere) -> None:
+    done = here.run("work", APPLY_LEDGER_CHECKPOINT_EVENTS="100")
+    assert (done.returncode, "NoSigningKeyError" in done.stderr) == (1, True), done.stderr
+
+
+def test_work_publishes_a_checkpoint_of_what_it_applied(cli: CommandLine, here: CommandHere) -> None:
+    cli.variables |= {"APPLY_LEDGER_CHECKPOINT_EVENTS": "1", "APPLY_LEDGER_CHECKPOINT_DIR": str(cli.folder / "notes")}
+    cli.source({"name": "one"})
+    assert here.run("checkpoint", "key", "new", "service").returncode == 0
+    worker = cli.start("--verbose", "work")
+    planned = json.loads(here.run("plan", "--config-file", "config.yml", "--output", "json").stdout)
+    applied = here.run("apply", planned["run"], "--expected-checksum", planned["plan_checksum"], "--output", "json")
+    assert applied.returncode == 0, applied.stderr
+    assert worker.stderr is not None
+    said: list[str] = []
+    while "published a checkpoint" not in "".join(said):
+        said.append(worker.stderr.readline())
+        assert said[-1], "".join(said)
+    notes = sorted((cli.folder / "notes").glob("*/*.note"))
+    worker.send_signal(signal.SIGTERM)
+    _, stderr = worker.communicate(timeout=60)
+    assert worker.returncode == 0, stderr
+    verified = here.run("verify", "--checkpoint", str(notes[-1]), "--url", cli.sandbox.url, "--branch", cli.branch)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
