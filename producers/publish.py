@@ -1,19 +1,15 @@
 """Publishing a plan commit to the topic of commits (design 5).
 
-The producer is idempotent and waits for all replicas. Its client has no limit of its own while brokers are away, and
-after an error its sequence numbers have a gap that the broker refuses for ever; so every call stands under a deadline,
-and after any error the client is thrown away. Publishing again is always safe: the inbox knows a commit by its id.
+The producer is idempotent and waits for all replicas; every call stands under a deadline, and after any error the
+client is thrown away. Publishing again is always safe: the inbox knows a commit by its id.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-import structlog
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError, UnknownTopicOrPartitionError
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,9 +18,9 @@ from ledger.commit import PlanCommit
 from ledger.commit_message import MAX_MESSAGE_BYTES, Message, encode_commit
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
+from ledger.kafka_producer import IdempotentProducer, Unreachable
 from ledger.store.records import MessagePlace
 
-_log = structlog.get_logger(__name__)
 _OVERHEAD = 16 * 1024
 """Room for key, headers and the frame of a batch beside the body."""
 
@@ -76,7 +72,13 @@ class CommitPublisher:
 
     def __init__(self, settings: PublishSettings) -> None:
         self._settings = settings
-        self._producer: AIOKafkaProducer | None = None
+        self._client = IdempotentProducer(
+            settings.brokers,
+            settings.security,
+            client_id=settings.client_id,
+            request_timeout=settings.request_timeout,
+            max_request_size=MAX_MESSAGE_BYTES + _OVERHEAD,
+        )
 
     async def publish(self, commit: PlanCommit) -> MessagePlace:
         """Publish one commit and wait until all replicas have it.
@@ -102,45 +104,29 @@ class CommitPublisher:
             raise
         return place
 
-    async def _send(self, producer: AIOKafkaProducer, message: Message) -> MessagePlace:
+    async def _send(self, producer: Any, message: Message) -> MessagePlace:
         sent = await producer.send_and_wait(
             self._settings.topic, value=message.value, key=message.key, headers=list(message.headers)
         )
         return MessagePlace(sent.topic, sent.partition, sent.offset)
 
-    async def _connected(self) -> AIOKafkaProducer:
-        if self._producer is not None:
-            return self._producer
+    async def _connected(self) -> Any:
         settings = self._settings
-        producer = AIOKafkaProducer(
-            bootstrap_servers=settings.brokers,
-            client_id=settings.client_id,
-            enable_idempotence=True,
-            acks="all",
-            request_timeout_ms=max(1, round(settings.request_timeout * 1000)),
-            max_request_size=MAX_MESSAGE_BYTES + _OVERHEAD,
-            **settings.security.client_options(),
-        )
         with told_by_client() as told:
             try:
                 async with asyncio.timeout(settings.publish_within):
-                    await producer.start()
-            except (KafkaError, OSError, TimeoutError) as exc:
-                await _closed(producer, settings.request_timeout)
+                    return await self._client.connected()
+            except Unreachable as exc:
                 raise BrokerNotReachedError(
                     checked=f"the brokers {settings.brokers}",
                     expected="a connection",
                     found=reason_of(exc, told),
                     next_action="check address, credentials and certificate; nothing was published",
                 ) from exc
-        self._producer = producer
-        return producer
 
     async def close(self) -> None:
         """Close the connection. What was published stays so."""
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await _closed(producer, self._settings.request_timeout)
+        await self._client.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -166,13 +152,3 @@ class CommitPublisher:
             found=f"none ({type(error).__name__}); it may have been published",
             next_action="publish it again; a commit that arrives twice is one order",
         )
-
-
-async def _closed(producer: AIOKafkaProducer, within: float) -> None:
-    try:
-        async with asyncio.timeout(within):
-            await producer.stop()
-    except (KafkaError, TimeoutError) as exc:
-        _log.warning("the broker's client did not close in time", why=type(exc).__name__)
-        with suppress(KafkaError, OSError):
-            await producer.client.close()  # stop() waits for brokers that may never come back

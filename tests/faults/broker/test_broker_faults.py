@@ -12,6 +12,7 @@ import pytest
 from consumers.intake.errors import BrokerUnavailableError
 from consumers.intake.reading import Intake
 from consumers.intake.taking import MessageTaker, ReceivedMessage
+from consumers.relay.errors import EventsNotSentError
 from consumers.relay.relaying import Relay
 from consumers.relay.sending import EventSender
 from consumers.relay.settings import RelaySettings
@@ -20,7 +21,7 @@ from consumers.topics import TopicSettings, create_topics
 from ledger.audit.topic import TopicAudit
 from ledger.commit_message import Message, encode_commit
 from ledger.store.ledger import Ledger
-from producers.publish import BrokerNotReachedError, CommitPublisher, PublishSettings
+from producers.publish import BrokerNotReachedError, CommitPublisher, PublishSettings, PublishUnknownError
 from tests.support.broker_faults import Accounts, commits, last, publish_until_all_are
 from tests.support.commit_topic import CommitTopic
 from tests.support.kafka_broker import KafkaCluster
@@ -149,6 +150,46 @@ async def test_g10_a_database_killed_and_restarted_while_an_intake_takes_loses_n
             assert await accounts.committed() == [commit.run_id for commit in wanted]
     finally:
         await asyncio.to_thread(server.stop)
+
+
+def tasks_of_the_client() -> list[str]:
+    """What still runs of the brokers' client in this event loop."""
+    running = ((task, getattr(task.get_coro(), "cr_code", None)) for task in asyncio.all_tasks())
+    return [task.get_name() for task, code in running if code is not None and "aiokafka" in code.co_filename]
+
+
+@pytest.mark.rules("G10")
+async def test_g10_clients_that_are_given_up_while_the_broker_is_frozen_leave_nothing_running(
+    kafka: KafkaCluster, accounts: Accounts
+) -> None:
+    topic = await new_topic(kafka)
+    (first, *more) = commits(3)
+    publisher = CommitPublisher(topic.publish_settings.model_copy(update={"publish_within": 0.5}))
+    sender = EventSender(
+        RelaySettings(brokers=topic.brokers, topic=topic.name, request_timeout=3.0, send_within=0.5, claim_ttl=5.0)
+    )
+    binding_id = await accounts.ledger.register_binding(BINDING)
+    for commit in more:
+        await accounts.ledger.submit_commit(binding_id, commit)
+    events = [event async for event in accounts.ledger.events(binding_id)]
+    await publisher.publish(first)
+    await sender.send(events)
+    (broker,) = kafka.brokers
+    async with topic.reading(taker(accounts.ledger).take, call_within=1.0):
+        await until_true(accounts.has_taken(3))
+        broker.pause()
+        try:
+            with pytest.raises(PublishUnknownError):
+                await publisher.publish(more[0])
+            with pytest.raises(EventsNotSentError):
+                await sender.send(events)
+            with pytest.raises((BrokerNotReachedError, PublishUnknownError)):
+                await publisher.publish(more[1])
+        finally:
+            broker.resume()
+    await publisher.close()
+    await sender.close()
+    assert tasks_of_the_client() == []
 
 
 @pytest.mark.rules("G11")
