@@ -16,7 +16,7 @@ from ledger.api.models import OperationView, OutcomeName, Page, RunDetail, RunSt
 from ledger.api.reading_routes import KindName, SourceName
 from ledger.api.service import BindingId, Ordinal, RunIdPath
 from ledger.audit.bodies import parsed_object
-from ledger.dashboard.pages import Blank, Maker, PageMaker, Query, may_read_the_record
+from ledger.dashboard.pages import Maker, PageMaker, Query, may_read_the_record
 from ledger.dashboard.run_story import Failure, changes, failure_of, is_open, parts, refusal_of
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import object_key
@@ -29,7 +29,7 @@ OPERATIONS_PER_PAGE = 100
 RUN_STATES: tuple[RunStateName, ...] = ("open", "applied", "stopped", "failed", "interrupted", "refused")
 OUTCOMES: tuple[OutcomeName, ...] = ("applied", "skipped", "failed", "unknown", "not_attempted")
 
-Cursor = Annotated[str | None, Blank, Field(max_length=MAX_LENGTH)]
+Cursor = Annotated[str | None, Field(max_length=MAX_LENGTH)]
 
 
 def _with_zone(when: datetime | None) -> datetime | None:
@@ -37,32 +37,32 @@ def _with_zone(when: datetime | None) -> datetime | None:
     return when if when is None or when.tzinfo is not None else when.replace(tzinfo=UTC)
 
 
-Moment = Annotated[datetime | None, AfterValidator(_with_zone), Blank]
+Moment = Annotated[datetime | None, AfterValidator(_with_zone)]
 
 
 class RunsQuery(Query):
     """Filters of the list of runs."""
 
-    binding: Annotated[int | None, Blank, Field(ge=1, le=2**63 - 1)] = None
-    state: Annotated[RunStateName | None, Blank] = None
-    source: Annotated[SourceName | None, Blank] = None
+    binding: Annotated[int | None, Field(ge=1, le=2**63 - 1)] = None
+    state: RunStateName | None = None
+    source: SourceName | None = None
     since: Moment = None
     until: Moment = None
     cursor: Cursor = None
-    ordered: Annotated[str | None, Blank, Field(max_length=20)] = None
+    ordered: Annotated[str | None, Field(max_length=20)] = None
 
 
 class RunQuery(Query):
     """What was just ordered, so that the page can say so."""
 
-    ordered: Annotated[str | None, Blank, Field(max_length=20)] = None
+    ordered: Annotated[str | None, Field(max_length=20)] = None
 
 
 class OperationsQuery(Query):
     """Filters of the operations of a run."""
 
-    outcome: Annotated[OutcomeName | None, Blank] = None
-    kind: Annotated[KindName | None, Blank] = None
+    outcome: OutcomeName | None = None
+    kind: KindName | None = None
     cursor: Cursor = None
 
 
@@ -100,6 +100,8 @@ async def run(
     reader = maker.service.reader
     place = await reader.binding_row(binding_id)
     found = await reader.run(binding_id, run_id)
+    # An order to go on with a run that has ended: until a writer takes it up, nothing of the run itself says so.
+    waits = any(order.run_id == run_id for order in await reader.ledger.open_orders(binding_id))
     partial = request.headers.get("hx-request") == "true"
     operations = None if partial else await _operations(maker, found, OperationsQuery())
     return maker.page(
@@ -110,7 +112,7 @@ async def run(
         current="/runs",
         run=found,
         place=place,
-        open=is_open(found),
+        open=is_open(found) or waits,
         parts=parts(found),
         failure=await _failure(maker, request, found),
         refusal=refusal_of(found),

@@ -27,7 +27,7 @@ FLAGS = (
 )
 """Root has no sandbox, a test machine no screen and no way out: the browser must not look for either."""
 
-_PATIENCE = 15_000
+PATIENCE = 30_000
 """Milliseconds after which something that does not come to a page is a failure."""
 
 _VIOLATIONS = """
@@ -37,6 +37,17 @@ document.addEventListener('securitypolicyviolation', (found) => {
 });
 """
 """Runs before anything of a page does: a report that nobody listens for is lost."""
+
+_MOST_TABS = 60
+_FOCUSED = """
+(() => {
+  const found = document.activeElement;
+  const style = getComputedStyle(found);
+  const called = found.getAttribute('aria-label') ?? found.labels?.[0]?.innerText ?? found.innerText ?? '';
+  return [called.trim(), style.outlineStyle !== 'none' && style.outlineWidth !== '0px'];
+})()
+"""
+"""By what name a person knows what has the focus, and whether it is to be seen."""
 
 _OPTIONS: dict[str, Any] = {"resultTypes": ["violations"]}
 
@@ -76,7 +87,7 @@ class Watched:
     wrong: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.set_default_timeout(_PATIENCE)
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("request", self._asked)
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.wrong.append(f"a script threw: {error}"))
@@ -95,6 +106,18 @@ class Watched:
         response = await self.page.goto(self.origin + path)
         assert response is not None
         assert response.status == status, f"{path}: {response.status}"
+
+    async def tab_to(self, name: str) -> None:
+        """Press Tab until what is called by this name has the focus, and shows that it has."""
+        seen = []
+        for _ in range(_MOST_TABS):
+            await self.page.keyboard.press("Tab")
+            called, shown = await self.page.evaluate(_FOCUSED)
+            seen.append(called)
+            if called == name:
+                assert shown, f"nobody sees that {name!r} has the focus"
+                return
+        raise AssertionError(f"the key Tab does not lead to {name!r}, but to {seen}")
 
     async def violations(self) -> list[str]:
         """What the content security policy kept from happening."""
