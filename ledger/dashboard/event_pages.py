@@ -14,7 +14,7 @@ from starlette.responses import Response
 from ledger.api.service import BindingId, PositionPath
 from ledger.audit.bodies import is_canonical, parsed
 from ledger.chain import event_hash
-from ledger.dashboard.pages import Blank, Maker, Query
+from ledger.dashboard.pages import Maker, Query
 from ledger.events import StoredEvent
 
 router = APIRouter()
@@ -27,7 +27,7 @@ PRETTY = 20_000
 class EventsQuery(Query):
     """Which events: those up to a position, the newest first; nothing begins at the head."""
 
-    until: Annotated[int | None, Blank, Field(ge=1, le=2**63 - 1)] = None
+    until: Annotated[int | None, Field(ge=1, le=2**63 - 1)] = None
 
 
 @router.get("/bindings/{binding_id}/events")

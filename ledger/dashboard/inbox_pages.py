@@ -9,12 +9,12 @@ from fastapi import Query as Parameters
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from ledger.api.filters import RunFilter
 from ledger.api.models import Page as ListPage
 from ledger.api.models import RefusedMessageView, RunView
-from ledger.api.filters import RunFilter
 from ledger.api.tokens import Caller
 from ledger.audit.bodies import parsed_object
-from ledger.dashboard.pages import Blank, Maker, PageMaker, Query
+from ledger.dashboard.pages import Maker, PageMaker, Query
 from ledger.dashboard.rights import SEES_THE_RECORD
 
 router = APIRouter()
@@ -29,7 +29,7 @@ MAX_CURSOR = 1024
 class InboxQuery(Query):
     """Whose orders; none shows the newest of each destination."""
 
-    binding: Annotated[int | None, Blank, Field(ge=1, le=2**63 - 1)] = None
+    binding: Annotated[int | None, Field(ge=1, le=2**63 - 1)] = None
     cursor: Annotated[str | None, Field(max_length=MAX_CURSOR)] = None
 
 

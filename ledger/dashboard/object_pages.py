@@ -14,7 +14,7 @@ from ledger.api.object_routes import MAX_IDENTITY, ObjectKey
 from ledger.api.service import BindingId
 from ledger.audit.identities import identities_of
 from ledger.dashboard.commands import object_command
-from ledger.dashboard.pages import Blank, Maker, PageMaker, Query
+from ledger.dashboard.pages import Maker, PageMaker, Query
 from ledger.errors import ApplyLedgerError, UsageError
 from ledger.plan.canonical import object_key
 from ledger.plan.errors import UnserializablePayloadValueError
@@ -31,9 +31,9 @@ Stripped = BeforeValidator(lambda value: value.strip() if isinstance(value, str)
 class ObjectsQuery(Query):
     """Which object is looked for; nothing shows those that were written last."""
 
-    kind: Annotated[str | None, Blank, Stripped, Field(max_length=128)] = None
-    identity: Annotated[str | None, Blank, Field(max_length=MAX_IDENTITY)] = None
-    binding: Annotated[int | None, Blank, Field(ge=1, le=2**63 - 1)] = None
+    kind: Annotated[str | None, Stripped, Field(max_length=128)] = None
+    identity: Annotated[str | None, Field(max_length=MAX_IDENTITY)] = None
+    binding: Annotated[int | None, Field(ge=1, le=2**63 - 1)] = None
 
 
 class ObjectQuery(Query):

@@ -19,9 +19,9 @@ from ledger.api.errors import InvalidRequestError, UnauthenticatedError, headers
 from ledger.api.orders import CommitOrder, ResumeOrder, RunName, StopOrder, order_id_of
 from ledger.api.problems import problem_of
 from ledger.api.service import BindingId, RunIdPath
-from ledger.api.tokens import Caller, without_tokens
+from ledger.api.tokens import Caller
 from ledger.commit import Policy
-from ledger.dashboard.pages import Blank, Maker, OwnForm, PageMaker, Query
+from ledger.dashboard.pages import Maker, OwnForm, PageMaker, Query
 from ledger.dashboard.templating import href
 from ledger.errors import ApplyLedgerError
 
@@ -35,7 +35,7 @@ OrderT = TypeVar("OrderT", bound=BaseModel)
 class CommitQuery(Query):
     """A run to begin with; its checksum is for who reviewed it to give."""
 
-    run: Annotated[str | None, Blank, Field(max_length=300)] = None
+    run: Annotated[str | None, Field(max_length=300)] = None
 
 
 class PolicyForm(BaseModel):
@@ -205,7 +205,7 @@ def _form(
         status=200 if error is None else status_of(error),
         headers={} if error is None else headers_of(error),
         problem=error and problem_of(error, request.url.path),
-        given={key: without_tokens(value) if isinstance(value, str) else value for key, value in given.items()},
+        given=given,
         **values,
     )
 

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Form, Request
 from jinja2 import Environment
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 from starlette.responses import HTMLResponse
 
 from ledger.api.callers import Callers
 from ledger.api.rights import Address
 from ledger.api.service import ApiService
 from ledger.api.sessions import Session
-from ledger.api.tokens import Caller
+from ledger.api.tokens import Caller, without_tokens
 from ledger.dashboard.errors import ForeignFormError
 from ledger.dashboard.rights import PAGE_RIGHTS, SEES_THE_RECORD
 
@@ -32,14 +32,19 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
 )
 """Address and name of what stands at the top of every page, for who may see it."""
 
-Blank = BeforeValidator(lambda value: None if value == "" else value)
-"""A filter that was left empty in a form is none."""
-
 
 class Query(BaseModel):
-    """Base of the parameters of a page. One that a page does not know is refused: it must not look like a filter."""
+    """Base of the parameters of a page. One that a page does not know is refused: it must not look like a filter.
+
+    A field of a form that was left empty is sent as an empty text; it is as if it had not been sent.
+    """
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: Any) -> Any:
+        return {name: value for name, value in given.items() if value != ""} if isinstance(given, Mapping) else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,8 @@ class PageMaker:
         )
         chosen = self.environment.get_template(fragment if partial and fragment else template)
         return HTMLResponse(
-            chosen.render(frame=frame, partial=partial, **values),
+            # Somebody pasted a token into a filter or a form: the page would show it to who looks over their shoulder.
+            without_tokens(chosen.render(frame=frame, partial=partial, **values)),
             status_code=status,
             headers={"Vary": "HX-Request", **(headers or {})},
         )

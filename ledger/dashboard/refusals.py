@@ -52,9 +52,6 @@ def refusal_page(maker: PageMaker, request: Request, error: ApplyLedgerError) ->
     status = status_of(error)
     if status >= 500:
         _log.warning("a page could not be made", path=without_tokens(request.url.path), error=str(error))
-    # Somebody put a token into an address or a name: a page would show it to who looks over their shoulder.
-    problem = problem_of(error, request.url.path)
-    shown = type(problem).model_validate_json(without_tokens(problem.model_dump_json()))
     page: HTMLResponse = maker.page(
         request,
         "refusal.html",
@@ -62,7 +59,7 @@ def refusal_page(maker: PageMaker, request: Request, error: ApplyLedgerError) ->
         title=_TITLES.get(status, "An error" if status >= 500 else HTTPStatus(status).phrase),
         status=status,
         headers={"Cache-Control": "no-store"} | headers_of(error),
-        problem=shown,
+        problem=problem_of(error, request.url.path),
     )
     return page
 

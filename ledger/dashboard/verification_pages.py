@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ledger.audit.bodies import parsed_object
 from ledger.dashboard.commands import command
-from ledger.dashboard.pages import Blank, Maker, PageMaker, Query
+from ledger.dashboard.pages import Maker, PageMaker, Query
 from ledger.events import CheckpointPublished
 from ledger.store.records import BindingRow
 
@@ -24,7 +24,7 @@ MOST_BINDINGS = 20
 class VerificationQuery(Query):
     """Which destination; none shows the first ones."""
 
-    binding: Annotated[int | None, Blank, Field(ge=1, le=2**63 - 1)] = None
+    binding: Annotated[int | None, Field(ge=1, le=2**63 - 1)] = None
 
 
 class SignedHead(BaseModel):

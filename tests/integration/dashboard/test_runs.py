@@ -1,0 +1,216 @@
+"""What the pages of destinations, runs and operations say is what the ledger says."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from ledger.api import filters, reading
+from ledger.api.tokens import Role
+from ledger.dashboard import run_pages
+from tests.support.api import BASE, Served
+from tests.support.visitors import Visitor, visitor
+
+pytestmark = pytest.mark.integration
+
+HOSTILE = "/bindings/1/runs/run-hostile"
+
+
+def _words(text: str) -> str:
+    """What a page says, without its markup."""
+    return " ".join(html.unescape(re.sub(r"(?s)<[^>]*>", " ", text)).split())
+
+
+def _runs(text: str) -> list[str]:
+    return re.findall(r'<a class="run" href="/bindings/\d+/runs/([^"]+)"', text)
+
+
+async def test_the_overview_says_of_each_destination_what_is_with_it(site: Served) -> None:
+    async with visitor(site, Role.READER) as somebody:
+        said = _words((await somebody.get("/")).text)
+        assert "orders wait" in said
+        assert "no writer" in said
+        assert "1 order oldest" in said
+        bindings = (await somebody.get(f"{BASE}/bindings")).json()
+        assert [binding["open_orders"] for binding in bindings] == [1, 1]
+        assert all(binding["oldest_open_order_at"] for binding in bindings)
+        assert f"{bindings[0]['head_position']:,}" in said
+
+
+async def test_the_chart_and_its_table_say_what_the_runs_did(site: Served) -> None:
+    async with visitor(site, Role.READER) as somebody:
+        text = (await somebody.get("/bindings/1")).text
+        table = re.search(r'(?s)<table id="activity-table".*?</table>', text)
+        assert table is not None
+        cells = [int(value) for value in re.findall(r'data-n="(\d+)"', table[0])]
+        runs = (await somebody.get(f"{BASE}/bindings/1/runs?limit=500")).json()["items"]
+        for place, name in enumerate(("applied", "skipped", "failed", "unknown")):
+            assert sum(cells[place::4]) == sum(run[name] for run in runs), name
+        assert 'data-chart="activity-table"' in text
+
+
+async def test_runs_are_found_by_what_they_are_and_when_they_came(site: Served) -> None:
+    async with visitor(site, Role.READER) as somebody:
+        every = (await somebody.get(f"{BASE}/runs?limit=500")).json()["items"]
+        at = {run["run_id"]: run["received_at"] for run in every}
+        names = [run["run_id"] for run in every]
+        cases = {
+            "": names,
+            "?state=failed": ["run-update"],
+            "?source=library": ["run-refused", "run-update"],
+            "?binding=2": ["run-lost"],
+            "?binding=1&state=open": ["run-waits"],
+            "?state=&source=&binding=&since=&until=": names,
+            f"?since={at['run-waits']}": names[: names.index("run-waits") + 1],
+            f"?until={at['run-doubt']}": names[names.index("run-doubt") + 1 :],
+            f"?binding=1&since={at['run-update']}&until={at['run-delete']}": ["run-doubt", "run-update"],
+            "?since=2099-01-01T00:00": [],
+            "?until=2000-01-01T00:00": [],
+        }
+        for query, wanted in cases.items():
+            answer = await somebody.get("/runs" + query.replace("+", "%2B"))
+            assert _runs(answer.text) == wanted, query
+
+
+async def test_pages_of_runs_lose_nothing_and_keep_their_filters(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_pages, "RUNS_PER_PAGE", 2)
+    async with visitor(site, Role.READER) as somebody:
+        for query in ("", "?binding=1", "?source=netbox", "?binding=1&until=2099-01-01T00:00"):
+            found, path = [], f"/runs{query}"
+            while path:
+                text = (await somebody.get(path)).text
+                found += _runs(text)
+                following = re.search(r'rel="next" href="([^"]+)"', text)
+                path = html.unescape(following[1]) if following else ""
+                assert all(part in path for part in query.strip("?").split("&") if path and "until" not in part)
+            listed = (
+                await somebody.get(f"{BASE}/runs?limit=500{query.replace('?', '&')}".replace("00:00", "00:00Z"))
+            ).json()
+            assert found == [run["run_id"] for run in listed["items"]], query
+
+
+async def test_a_list_by_time_ends_where_it_is_to_end(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that is older than ``since`` is looked for, however much of it there is."""
+    monkeypatch.setattr(reading, "SCAN", 2)
+    async with visitor(site, Role.READER) as somebody:
+        runs = (await somebody.get(f"{BASE}/runs?limit=500")).json()["items"]
+        since = runs[1]["received_at"].replace("+", "%2B")
+        page = (await somebody.get(f"{BASE}/runs?since={since}&limit=2")).json()
+        assert [run["run_id"] for run in page["items"]] == [run["run_id"] for run in runs[:2]]
+        while page["next"]:
+            page = (await somebody.get(f"{BASE}/runs?since={since}&limit=2&cursor={page['next']}")).json()
+            assert page["items"] == []
+        assert filters.RunFilter(since=None).takes_all
+
+
+@pytest.mark.rules("P125", "P126", "G3")
+async def test_g03_a_run_shows_its_six_keys_and_counts_that_add_up(site: Served) -> None:
+    async with visitor(site, Role.AUDITOR) as somebody:
+        for run_id in ("run-create", "run-update", "run-doubt", "run-delete", "run-hostile", "run-waits"):
+            text = (await somebody.get(f"/bindings/1/runs/{run_id}")).text
+            summary = (await somebody.get(f"{BASE}/bindings/1/runs/{run_id}/summary")).json()
+            shown = dict(re.findall(r"<dt><code>(\w+)</code></dt><dd>(.*?)</dd>", text))
+            assert list(shown) == list(summary), run_id
+            assert shown["applied_operations"] == f"{len(summary['applied_operations']):,}"
+            assert shown["skipped_delete_count"] == f"{summary['skipped_delete_count']:,}"
+            assert _words(shown["failed_operation"]) == (summary["failed_operation"] or "none")
+            wrote = (
+                "none"
+                if not summary["failed_operation"]
+                else ("no, proven" if summary["failed_operation_wrote"] is False else "not known")
+            )
+            assert shown["failed_operation_wrote"] == wrote
+            assert _words(shown["may_have_partially_written"]) == (
+                "yes" if summary["may_have_partially_written"] else "no"
+            )
+            counts = [int(count.replace(",", "")) for count in re.findall(r'<span class="count">([\d,]+)</span>', text)]
+            planned = re.search(r"([\d,]+) operations planned", text)
+            assert planned is not None
+            assert (len(counts), sum(counts)) == (5, int(planned[1].replace(",", ""))), run_id
+
+
+@pytest.mark.rules("G5", "G11")
+async def test_g05_what_stopped_a_run_stands_first_with_what_to_do_next(site: Served) -> None:
+    async with visitor(site, Role.AUDITOR) as somebody:
+        failed = _words((await somebody.get("/bindings/1/runs/run-update")).text)
+        assert "Stopped at operation 1: PeerNotFoundError" in failed
+        assert "nothing: that is proven" in failed
+        assert "no such peer" in failed
+        assert "plan again" in failed
+        assert failed.index("PeerNotFoundError") < failed.index("operations planned")
+        doubted = _words((await somebody.get("/bindings/1/runs/run-doubt")).text)
+        assert "it may have been" in doubted
+        assert "that is proven" not in doubted
+        refused = _words((await somebody.get("/bindings/1/runs/run-refused")).text)
+        assert refused.index("Refused before anything was written") < refused.index("operations planned")
+        assert refused.count("PeerNotFoundError") == 12
+        assert "Stopped at" not in _words((await somebody.get("/bindings/1/runs/run-create")).text)
+
+
+async def test_only_what_may_still_move_is_followed(site: Served) -> None:
+    async with visitor(site, Role.AUDITOR) as somebody:
+        waits = await somebody.part("/bindings/1/runs/run-waits")
+        assert 'data-live data-hx-get="/bindings/1/runs/run-waits"' in waits.text
+        stream = re.search(r'data-stream="([^"]+)"', waits.text)
+        assert stream is not None
+        head = (await somebody.get(f"{BASE}/bindings/1")).json()["head_position"]
+        assert html.unescape(stream[1]) == f"{BASE}/bindings/1/runs/run-waits/events/stream?after={head}"
+        assert "data-live" not in (await somebody.part(HOSTILE)).text
+    async with visitor(site, Role.READER) as somebody:
+        waits = await somebody.part("/bindings/1/runs/run-waits")
+        assert "data-live" in waits.text
+        assert "data-stream" not in waits.text, "a stream of events is not for readers; they look again now and then"
+
+
+async def test_operations_come_page_by_page_in_the_order_of_the_plan(
+    site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_pages, "OPERATIONS_PER_PAGE", 2)
+    async with visitor(site, Role.READER) as somebody:
+        assert await _ordinals(somebody, f"{HOSTILE}/operations") == list(range(6))
+        assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=applied") == [0, 1, 2, 3]
+        assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=failed") == [4]
+        assert await _ordinals(somebody, f"{HOSTILE}/operations?kind=LocationSite") == [1]
+        nothing = await somebody.get(f"{HOSTILE}/operations?kind=DcimDevice")
+        assert "No operation is like that" in nothing.text
+
+
+async def test_a_page_without_a_match_looks_further_by_itself(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "SCAN", 2)
+    monkeypatch.setattr(run_pages, "OPERATIONS_PER_PAGE", 1)
+    async with visitor(site, Role.READER) as somebody:
+        text = (await somebody.part(f"{HOSTILE}/operations?outcome=unknown&kind=BuiltinTag")).text
+        assert ">5</a>" in text
+        text = (await somebody.part(f"{HOSTILE}/operations?kind=DcimDevice")).text
+        assert 'data-hx-trigger="load"' in text
+        assert "looking further" in text
+        assert await _ordinals(somebody, f"{HOSTILE}/operations?kind=DcimDevice") == []
+
+
+async def _ordinals(somebody: Visitor, path: str) -> list[int]:
+    found: list[int] = []
+    while path:
+        text = (await somebody.part(path)).text
+        found += [int(ordinal) for ordinal in re.findall(r'aria-label="Operation (\d+)"', text)]
+        following = re.search(r'rel="next" href="([^"]+)"', text)
+        path = html.unescape(following[1]) if following else ""
+    return found
+
+
+@pytest.mark.rules("H16")
+async def test_an_operation_shows_what_stood_there_and_what_it_makes_of_it(site: Served) -> None:
+    async with visitor(site, Role.AUDITOR) as somebody:
+        red = next(
+            operation
+            for operation in (await somebody.get(f"{BASE}/bindings/1/runs/run-update/operations")).json()["items"]
+            if operation["identity"] == {"name": "red"}
+        )
+        text = (await somebody.get(f"/bindings/1/runs/run-update/operations/{red['ordinal']}")).text
+        rows = [_words(row) for row in re.findall(r"(?s)<tr>(.*?)</tr>", text)]
+        assert "description a → warm" in rows
+        assert 'tags not known → ["x"]' in rows
+        assert rows.index("description a → warm") < rows.index('tags not known → ["x"]'), "what differs stands first"
+        attempts = [row for row in rows if row.startswith(("1 ", "2 "))]
+        assert len(attempts) == len(red["attempts"])
