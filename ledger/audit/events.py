@@ -121,8 +121,13 @@ class EventPass:
 
     def _take_stretch(self, stretch: Stretch) -> bool:
         """Take what was checked already; False where something else has to look at each of its events."""
-        if self.folded or not self.heads.passed(stretch.first_position, stretch.hashes):
+        if self.heads.claims_among(stretch.first_position, stretch.last_position):
             return False
+        if not all(projection.can_take(stretch) for projection in self.folded):
+            return False
+        for projection in self.folded:
+            projection.take_stretch(stretch)
+        self.heads.passed(stretch.hashes)
         trace = self.runs[stretch.run_id]
         self.verifier.passed(len(stretch.hashes), stretch.last_position, stretch.hashes[-1])
         trace.outcomes += len(stretch.hashes)

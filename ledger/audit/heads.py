@@ -95,16 +95,15 @@ class Heads:
             self._seen.add(event.position)
             self._compare(event.position, claim, event.hash)
 
-    def passed(self, first: int, hashes: Sequence[bytes]) -> bool:
-        """Take events that stand together from the position ``first`` on; False, and nothing taken, where one of them
-        is claimed about.
-        """
-        if any(first <= position < first + len(hashes) for position in self.claims):
-            return False
+    def claims_among(self, first: int, last: int) -> bool:
+        """Whether anything is claimed about an event between two positions."""
+        return any(first <= position <= last for position in self.claims)
+
+    def passed(self, hashes: Sequence[bytes]) -> None:
+        """Take events that nothing is claimed about."""
         if self.tree is not None:
             for value in hashes:
                 self.tree.append(value)
-        return True
 
     def finish(self) -> None:
         """Claims about events that did not go by are about events that are not there."""

@@ -16,8 +16,8 @@ from hashlib import sha256
 from itertools import repeat
 
 from ledger.chain import ChainVerifier
-from ledger.events import SCHEMA_VERSION
-from ledger.hashed_event import FORMAT, prefixed
+from ledger.events import SCHEMA_VERSION, StoredEvent
+from ledger.hashed_event import FORMAT, event_of, prefixed
 
 _BODY = re.compile(
     rb'\{"duration_ms":(?:0|[1-9][0-9]{0,17}),"node_id":"[ !#-\[\]-~]*","note":null,"sent_ms":(?:0|[1-9][0-9]{0,17})\}'
@@ -53,6 +53,7 @@ class Stretch:
         first_ordinal: its place in the plan.
         operations: their ids, each of 19 bytes.
         hashes: of the events, which is what they hash to.
+        hashed: the bytes of the events.
     """
 
     run_id: str
@@ -60,11 +61,16 @@ class Stretch:
     first_ordinal: int
     operations: Sequence[bytes]
     hashes: Sequence[bytes]
+    hashed: Sequence[bytes]
 
     @property
     def last_position(self) -> int:
         """Of the last one."""
         return self.first_position + len(self.hashes) - 1
+
+    def event(self, number: int) -> StoredEvent:
+        """One of its events."""
+        return event_of(self.hashed[number], self.hashes[number])
 
 
 class PlainEvents:
@@ -112,7 +118,7 @@ class PlainEvents:
             and all(map(_BODY.fullmatch, hashed, repeat(layout.struct.size)))
         ):
             return None
-        return Stretch(layout.run_id, positions[0], ordinals[0], operations, computed)
+        return Stretch(layout.run_id, positions[0], ordinals[0], operations, computed, hashed)
 
     def _layout_of(self, data: bytes) -> _Layout:
         """How the events of one run are laid out: all fields but the body have the same size."""

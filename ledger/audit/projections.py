@@ -2,26 +2,44 @@
 
 Both sides are sums: each document with its key is hashed, and the hashes are added up. Equal sums are equal sets of
 documents, in whatever order they come; a document is added when nothing more can happen to it. A document of an
-operation is such a one as soon as the run has gone on to another operation: a run never comes back to one.
+operation is such a one when the operation has a success, and as soon as the run has gone on to many others: a run never
+comes back to one.
 """
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
+from ledger.audit.plain_events import Stretch
 from ledger.audit.report import LevelReport
-from ledger.audit.source import AuditSource
+from ledger.audit.source import AuditSource, HashedSource
 from ledger.errors import ApplyLedgerError
 from ledger.events import StoredEvent
+from ledger.plan.canonical import canonical_json_bytes
+from ledger.projections.binding_status import BINDING_FOLD
 from ledger.projections.fold import Fold, Key, Projection, State
 from ledger.projections.registry import PROJECTIONS
+from ledger.projections.run_lines import RUN_LINE_FOLD, RunLine
+from ledger.projections.runs import OPERATION_FOLD, RUN_FOLD
 from ledger.store.records import BindingRow
 
 _MODULUS = 1 << 256
+_SUCCESSES = frozenset({"operation.applied", "operation.skipped"})
+_OF_STRETCHES = (RUN_FOLD, OPERATION_FOLD, RUN_LINE_FOLD, BINDING_FOLD)
+"""Folds of which it is known what they make of applied operations; that of runs makes nothing of them."""
+_APPLIED_ONCE = (
+    b'{"attempts":[{"attempt":1,"error":null,"outcome":"applied","position":%d}],'
+    b'"operation_id":"%b","ordinal":%d,"position":%d%b'
+)
+"""The canonical bytes of an :class:`ledger.projections.runs.OperationState` with one attempt, which was applied."""
+_PLAIN_IDS = re.compile(rb"(?:op_[0-9a-f]{16})+")
+_ID_LENGTH = (19).to_bytes(8, "big")
 _OPEN_ITEMS = 1_000
 """Documents of operations that are held open: many more than runs that are under way at once."""
 _TRIES = 5
@@ -35,12 +53,20 @@ class Sum:
     value: int = 0
 
     def add(self, key: Key, document: bytes) -> None:
-        """Add a document; each part is length-prefixed, so that none can pass for another."""
-        digest = hashlib.sha256()
-        for part in (key.subject.encode(), key.item.encode(), document):
-            digest.update(len(part).to_bytes(8, "big") + part)
-        self.value = (self.value + int.from_bytes(digest.digest(), "big")) % _MODULUS
-        self.count += 1
+        """Add a document."""
+        self.add_hashed([_prefixed(key.subject.encode()) + _prefixed(key.item.encode()) + _prefixed(document)])
+
+    def add_hashed(self, documents: Sequence[bytes]) -> None:
+        """Add documents as they are hashed: subject, item and text, each length-prefixed, so that none can pass for
+        another.
+        """
+        numbers = [int.from_bytes(sha256(document).digest(), "big") for document in documents]
+        self.value = (self.value + sum(numbers)) % _MODULUS
+        self.count += len(documents)
+
+
+def _prefixed(data: bytes) -> bytes:
+    return len(data).to_bytes(8, "big") + data
 
 
 @dataclass(slots=True)
@@ -81,6 +107,56 @@ class FoldedProjection:
         if event.position == self.position:
             self.reached = event.hash
 
+    def can_take(self, stretch: Stretch) -> bool:
+        """Whether a stretch of applied operations can be taken as a whole; else each of its events has to be fed."""
+        if self._has_passed(stretch):
+            return True
+        known = all(fold in _OF_STRETCHES for fold in self.projection.folds)
+        plain = _PLAIN_IDS.fullmatch(b"".join(stretch.operations)) is not None
+        return known and plain and stretch.last_position <= self.position
+
+    def take_stretch(self, stretch: Stretch) -> None:
+        """Take one that can be taken."""
+        if self._has_passed(stretch):
+            return
+        for fold in self.projection.folds:
+            if fold is OPERATION_FOLD:
+                self._take_operations(stretch)
+            elif fold is RUN_LINE_FOLD:
+                self._take_line(stretch)
+            elif fold is BINDING_FOLD:
+                self._take(fold, stretch.event(-1))  # of such events it keeps the last one alone
+        if stretch.last_position == self.position:
+            self.reached = stretch.hashes[-1]
+
+    def _take_line(self, stretch: Stretch) -> None:
+        """A run without an operation in doubt counts them; another one looks at each."""
+        key = Key(stretch.run_id, "")
+        line = self._subjects.get(key)
+        if isinstance(line, RunLine) and not line.unsettled and line.position < stretch.first_position:
+            applied = line.applied + len(stretch.operations)
+            self._subjects[key] = line.model_copy(update={"position": stretch.last_position, "applied": applied})
+            return
+        for number in range(len(stretch.operations)):
+            self._take(RUN_LINE_FOLD, stretch.event(number))
+
+    def _has_passed(self, stretch: Stretch) -> bool:
+        return stretch.first_position > self.position or self.broken is not None
+
+    def _take_operations(self, stretch: Stretch) -> None:
+        """An operation that was applied at its first attempt has a document that follows from where that was."""
+        subject = _prefixed(stretch.run_id.encode())
+        tail = b',"run_id":%b}' % canonical_json_bytes(stretch.run_id)
+        documents = []
+        for number, name in enumerate(stretch.operations):
+            if self._items and Key(stretch.run_id, name.decode()) in self._items:
+                self._take(OPERATION_FOLD, stretch.event(number))
+                continue
+            position = stretch.first_position + number
+            document = _APPLIED_ONCE % (position, name, stretch.first_ordinal + number, position, tail)
+            documents.append(subject + _ID_LENGTH + name + len(document).to_bytes(8, "big") + document)
+        self.folded.add_hashed(documents)
+
     def finish(self) -> None:
         """Add what was still open."""
         for key, state in (*self._subjects.items(), *self._items.items()):
@@ -92,7 +168,9 @@ class FoldedProjection:
             return
         states: dict[Key, State] = self._items if key.item else self._subjects
         states[key] = fold.take(states.get(key), event)
-        if key.item:
+        if key.item and event.kind in _SUCCESSES:
+            self.folded.add(key, self._items.pop(key).canonical_bytes())
+        elif key.item:
             self._items.move_to_end(key)
             if len(self._items) > _OPEN_ITEMS:
                 oldest, state = self._items.popitem(last=False)
@@ -114,13 +192,22 @@ async def _live(ledger: AuditSource, row: BindingRow, projection: Projection) ->
         if cursor is None or not cursor[0]:
             return None
         folded = FoldedProjection(projection, cursor[0], cursor[1], Sum())
-        async for subject, item, document in ledger.live_documents(*place):
-            folded.live.add(Key(subject, item), document.encode())
+        await _add_live(ledger, place, folded.live)
         if await ledger.live_cursor(*place) == cursor:
             return folded
     if folded is not None:
         folded.broken = ""
     return folded
+
+
+async def _add_live(ledger: AuditSource, place: tuple[str, int, int], live: Sum) -> None:
+    if not isinstance(ledger, HashedSource):
+        async for subject, item, document in ledger.live_documents(*place):
+            live.add(Key(subject, item), document.encode())
+        return
+    async with aclosing(ledger.hashed_documents(*place)) as pages:
+        async for documents in pages:
+            live.add_hashed(documents)
 
 
 def report_projections(folded: Sequence[FoldedProjection], report: LevelReport, *, resumed: bool) -> None:

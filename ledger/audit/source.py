@@ -90,3 +90,7 @@ class HashedSource(AuditSource, Protocol):
     ) -> AsyncGenerator[tuple[Sequence[bytes], Sequence[bytes], Sequence[bytes]], None]:
         """Pages of a plan in three columns: lines, and the operation ids and object keys beside them."""
         ...
+
+    def hashed_documents(self, projection: str, version: int, binding_id: int) -> AsyncGenerator[Sequence[bytes], None]:
+        """Documents of a projection as the bytes that their hashes are taken over (:mod:`ledger.audit.projections`)."""
+        ...

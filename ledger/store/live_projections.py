@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
+from typing import Any
 
+from ledger.store.reading_ahead import PAGE, read_ahead
 from ledger.store.session import Session
 
 _PAGE = 5_000
@@ -31,3 +34,19 @@ class LiveProjectionQueries:
             if len(rows) < _PAGE:
                 return
             key = rows[-1]["subject"], rows[-1]["item"]
+
+    async def hashed_documents(
+        self, projection: str, version: int, binding_id: int
+    ) -> AsyncGenerator[Sequence[bytes], None]:
+        """The same, some at a time: the bytes that each document's hash is taken over."""
+
+        def page_after(key: tuple[str | None, str | None]) -> Awaitable[list[Any]]:
+            return self._session.rows("hashed_documents_page", projection, version, binding_id, *key, PAGE)
+
+        def last_of(rows: list[Any]) -> tuple[str | None, str | None]:
+            return rows[-1][0], rows[-1][1]
+
+        start: tuple[str | None, str | None] = (None, None)
+        async with aclosing(read_ahead(page_after, start, last_of)) as pages:
+            async for rows in pages:
+                yield [hashed for _, _, hashed in rows]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
+K = TypeVar("K")
 PAGE = 5000
 _PIECE = 500
 """Rows that are given at once. Between two pieces the connection is read: a server whose words nobody takes stops."""
 
 
 async def read_ahead(
-    page_after: Callable[[int], Awaitable[list[Any]]],
-    start: int,
-    last_of: Callable[[list[Any]], int],
+    page_after: Callable[[K], Awaitable[list[Any]]],
+    start: K,
+    last_of: Callable[[list[Any]], K],
     *,
     piece: int = _PIECE,
 ) -> AsyncGenerator[list[Any], None]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledger.store.ledger import Ledger
 
-_BY_PAGES = ("hashed_pages", "planned_pages")
+_BY_PAGES = ("hashed_pages", "planned_pages", "hashed_documents")
 
 
 class OneByOne:
