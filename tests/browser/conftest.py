@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -11,9 +11,13 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext
 
 from ledger.api.tokens import Role
+from ledger.cli.api_orders import CommandOrders
+from ledger.cli.settings import DestinationSettings, Settings
+from ledger.store.served import ServedLedger
 from tests.support.api import Served, listening, served
 from tests.support.browser import WIDE, Scheme, Watched, chromium, new_context
 from tests.support.postgres import ROLES, PostgresServer, migrate_fully
+from tests.support.recorded_runs import BINDING
 from tests.support.shown_ledger import shown_database
 
 # A browser, and everything that speaks to it, belongs to the loop on which it was started.
@@ -69,5 +73,15 @@ def shown_dsns(postgres18_server: PostgresServer) -> Iterator[dict[str, str]]:
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def site(browser: Browser, shown_dsns: dict[str, str]) -> AsyncIterator[Site]:
     """The pages over the shown ledger."""
-    async with served(shown_dsns) as api, listening(api) as origin:
-        yield Site(origin, api, browser)
+    async with site_over(shown_dsns, browser) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def site_over(dsns: dict[str, str], browser: Browser) -> AsyncIterator[Site]:
+    """The pages over a test database, by a server that takes orders for its destination."""
+    destination = DestinationSettings(url=BINDING.url, branch=BINDING.branch)
+    async with await ServedLedger.open(dsns["writer"], allow_unsafe_fsync=True) as ledger:
+        orders = CommandOrders(Settings(destination=(destination,)), ledger)
+        async with served(dsns, orders=orders) as api, listening(api) as origin:
+            yield Site(origin, api, browser)

@@ -11,8 +11,7 @@ from playwright.async_api import Browser
 
 from ledger.api.tokens import Role
 from ledger.dashboard.application import page_addresses
-from tests.browser.conftest import ON_ONE_LOOP, Site, database_of
-from tests.support.api import listening, served
+from tests.browser.conftest import ON_ONE_LOOP, Site, database_of, site_over
 from tests.support.browser import NARROW, Watched
 from tests.support.page_examples import ALL, EMPTY, EXAMPLES, FOR_NOBODY, NO_PAGES, Example
 from tests.support.postgres import PostgresServer
@@ -32,11 +31,11 @@ async def window(site: Site) -> AsyncIterator[Watched]:
 async def empty_site(browser: Browser, postgres18_server: PostgresServer) -> AsyncIterator[Site]:
     """The pages over a ledger that was just made."""
     with database_of(postgres18_server) as dsns:
-        async with served(dsns) as api, listening(api) as origin:
-            yield Site(origin, api, browser)
+        async with site_over(dsns, browser) as opened:
+            yield opened
 
 
-def test_every_page_is_looked_at() -> None:
+async def test_every_page_is_looked_at() -> None:
     pages = {path for method, path in page_addresses() if method == "GET"} - NO_PAGES
     assert set(EXAMPLES) == pages
 
