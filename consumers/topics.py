@@ -31,6 +31,7 @@ _FRAME = 32 * 1024
 _DAY = 24 * 3600 * 1000
 _TOPIC_EXISTS = 36
 _ENOUGH_BROKERS = 3
+_OFFSETS_KEPT = "offsets.retention.minutes"
 _LOOK_AGAIN = 0.05
 
 
@@ -165,7 +166,7 @@ async def check_topics(settings: TopicSettings) -> list[BrokerCheck]:
     """
     async with _admin(settings) as admin:
         count = await _broker_count(admin, settings)
-        checks = [_enough_brokers(count)]
+        checks = [_enough_brokers(count), await _kept_offsets(admin, settings)]
         names = set(await _within(settings, admin.list_topics()))
         for topic in _wanted(settings, count):
             if topic.name in names:
@@ -258,6 +259,26 @@ def _enough_brokers(count: int) -> BrokerCheck:
         f"at least {_ENOUGH_BROKERS}, so that one may be lost without losing a commit or waiting for it",
         str(count),
         "nothing" if enough else "run three brokers where a commit must outlive the disk of one",
+    )
+
+
+async def _kept_offsets(admin: Any, settings: TopicSettings) -> BrokerCheck:
+    """How long the brokers remember what a group has read, where nobody of it is there."""
+    wanted = settings.commit_retention_days * 24 * 60
+    brokers = (await _within(settings, admin.describe_cluster()))["brokers"]
+    resources = [ConfigResource(ConfigResourceType.BROKER, str(broker["node_id"])) for broker in brokers]
+    found: list[int] = []
+    for answer in await _within(settings, admin.describe_configs(resources)):
+        for _, _, _, _, entries in answer.resources:
+            found += [int(entry[1]) for entry in entries if entry[0] == _OFFSETS_KEPT]
+    least = min(found, default=0)
+    return BrokerCheck(
+        _OFFSETS_KEPT,
+        Verdict.HOLDS if least >= wanted else Verdict.WEAK,
+        f"at least {wanted}, as long as commits are kept; else intakes that were all away for longer read again what "
+        "they had taken, which the inbox knows",
+        str(least) if found else "unknown",
+        "nothing" if least >= wanted else f"set {_OFFSETS_KEPT}={wanted} in the brokers' configuration",
     )
 
 

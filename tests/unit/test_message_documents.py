@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from ledger.commit_message import encode_commit
@@ -63,6 +65,26 @@ def test_every_reference_within_the_documents_leads_somewhere() -> None:
                 assert _found(document, reference.removeprefix("#/").split("/")), f"{name}: {reference}"
             else:
                 assert (FOLDER / reference).is_file(), f"{name}: {reference}"
+
+
+ASYNCAPI_SCHEMA = Path(__file__).parents[1] / "support" / "asyncapi" / "schema-3.0.0.json"
+"""Of the specification; its licence stands beside it."""
+
+
+def _is_asyncapi(document: dict[str, Any]) -> bool:
+    schema = json.loads(ASYNCAPI_SCHEMA.read_text(encoding="utf-8"))
+    return jsonschema_rs.Draft7Validator(schema).is_valid(document)
+
+
+def test_the_document_of_the_topics_is_right_by_the_specification() -> None:
+    document = asyncapi()
+    assert _is_asyncapi(document)
+    (channel, *_) = document["channels"]
+    (operation, *_) = document["operations"]
+    assert not _is_asyncapi(document | {"info": {"title": "no version"}})
+    assert not _is_asyncapi(document | {"channels": {channel: document["channels"][channel] | {"adress": "typo"}}})
+    wrong = document["operations"][operation] | {"action": "publish"}
+    assert not _is_asyncapi(document | {"operations": {operation: wrong}})
 
 
 def _found(document: dict[str, Any], path: list[str]) -> bool:
