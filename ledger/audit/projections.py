@@ -9,6 +9,7 @@ comes back to one.
 from __future__ import annotations
 
 import re
+import struct
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -40,6 +41,7 @@ _APPLIED_ONCE = (
 """The canonical bytes of an :class:`ledger.projections.runs.OperationState` with one attempt, which was applied."""
 _PLAIN_IDS = re.compile(rb"(?:op_[0-9a-f]{16})+")
 _ID_LENGTH = (19).to_bytes(8, "big")
+_size = struct.Struct(">Q").pack
 _OPEN_ITEMS = 1_000
 """Documents of operations that are held open: many more than runs that are under way at once."""
 _TRIES = 5
@@ -145,17 +147,25 @@ class FoldedProjection:
 
     def _take_operations(self, stretch: Stretch) -> None:
         """An operation that was applied at its first attempt has a document that follows from where that was."""
-        subject = _prefixed(stretch.run_id.encode())
+        named = _prefixed(stretch.run_id.encode()) + _ID_LENGTH
         tail = b',"run_id":%b}' % canonical_json_bytes(stretch.run_id)
-        documents = []
-        for number, name in enumerate(stretch.operations):
-            if self._items and Key(stretch.run_id, name.decode()) in self._items:
-                self._take(OPERATION_FOLD, stretch.event(number))
-                continue
-            position = stretch.first_position + number
-            document = _APPLIED_ONCE % (position, name, stretch.first_ordinal + number, position, tail)
-            documents.append(subject + _ID_LENGTH + name + len(document).to_bytes(8, "big") + document)
-        self.folded.add_hashed(documents)
+        first, ordinal = stretch.first_position, stretch.first_ordinal
+        again = self._open_among(stretch) if self._items else set()
+        for number in sorted(again):
+            self._take(OPERATION_FOLD, stretch.event(number))
+        documents = [
+            (name, _APPLIED_ONCE % (first + number, name, ordinal + number, first + number, tail))
+            for number, name in enumerate(stretch.operations)
+            if number not in again
+        ]
+        self.folded.add_hashed(
+            [b"%b%b%b%b" % (named, name, _size(len(document)), document) for name, document in documents]
+        )
+
+    def _open_among(self, stretch: Stretch) -> set[int]:
+        """Those of a stretch that had an attempt before."""
+        names = {key.item.encode() for key in self._items if key.subject == stretch.run_id}
+        return {number for number, name in enumerate(stretch.operations) if name in names}
 
     def finish(self) -> None:
         """Add what was still open."""

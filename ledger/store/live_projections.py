@@ -44,9 +44,16 @@ class LiveProjectionQueries:
             return self._session.rows("hashed_documents_page", projection, version, binding_id, *key, PAGE)
 
         def last_of(rows: list[Any]) -> tuple[str | None, str | None]:
-            return rows[-1][0], rows[-1][1]
+            return _key_in(rows[-1][0])
 
         start: tuple[str | None, str | None] = (None, None)
         async with aclosing(read_ahead(page_after, start, last_of)) as pages:
             async for rows in pages:
-                yield [hashed for _, _, hashed in rows]
+                yield [hashed for (hashed,) in rows]
+
+
+def _key_in(hashed: bytes) -> tuple[str, str]:
+    """Subject and item, which stand first, each with its length before it."""
+    item_at = 8 + int.from_bytes(hashed[:8], "big")
+    document_at = item_at + 8 + int.from_bytes(hashed[item_at : item_at + 8], "big")
+    return hashed[8:item_at].decode(), hashed[item_at + 8 : document_at].decode()

@@ -41,8 +41,8 @@ order by subject, item limit $6;
 
 -- name: hashed_documents_page
 -- The same as the bytes that a document's hash is taken over: subject, item and text, each with its length before it.
-select subject, item, int8send(octet_length(subject)) || textsend(subject) || int8send(octet_length(item))
-    || textsend(item) || int8send(octet_length(document)) || textsend(document)
+select int8send(octet_length(subject)) || textsend(subject) || int8send(octet_length(item)) || textsend(item)
+    || int8send(octet_length(document)) || textsend(document)
 from ledger.projection_document
 where projection = $1 and version = $2 and slot = 'live' and binding_id = $3
   and ($4::text is null or (subject, item) > ($4, $5::text))

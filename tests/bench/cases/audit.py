@@ -14,7 +14,9 @@ from functools import partial
 from ledger.audit.state import asserted_states
 from ledger.audit.verify import verify_binding
 from ledger.cli.main import CYCLE_SEARCH
+from ledger.projections.registry import PROJECTIONS
 from ledger.store.ledger import Ledger
+from ledger.store.projections import ProjectionStore
 from ledger.store.sql_files import query
 from tests.bench.apart import run_apart
 from tests.bench.frame import Case, Figure, Series, Setting, Target, interleaved_async, ratio
@@ -37,15 +39,18 @@ def measure(setting: Setting) -> Sequence[Figure]:
 async def _measure(setting: Setting) -> Sequence[Figure]:
     async with ledger_server(setting.scratch) as dsns:
         await record_runs(dsns, runs=setting.sized(100, 1), operations=setting.sized(10_000, 200))
-        work = {"verify": _verified, "state": _folded, "rows": _read}
+        async with await ProjectionStore.open(dsns.projector) as projections:
+            await projections.catch_up()
+        work = {"verify": _verified, "state": _folded, "rows": _read, "read side": _read_more}
         rates = await interleaved_async(
             setting.rounds, {name: partial(_rate, dsns.reader, read) for name, read in work.items()}
         )
         peaks = [run_apart(apart, dsns.reader, name)[1] for name in ("verify", "state")]
     rows = Series("the same events and plan lines as rows of asyncpg", "events/s", rates["rows"])
+    more = Series("events, plan lines and documents as rows of asyncpg", "events/s", rates["read side"])
     at_least, at_most = Target("at least", 0.5), Target("at most", 300)
     return [
-        ratio("verify ÷ reading the rows", Series("verify", "events/s", rates["verify"]), rows, at_least),
+        ratio("verify ÷ reading the rows", Series("verify", "events/s", rates["verify"]), more, at_least),
         ratio(
             "replay --state ÷ reading the rows", Series("replay --state", "events/s", rates["state"]), rows, at_least
         ),
@@ -86,6 +91,18 @@ async def _read(dsn: str) -> int:
             ordinal = 0
             while rows := await connection.fetch(query("plan_operations"), plan["checksum"], ordinal, _PAGE):
                 ordinal += len(rows)
+    return seen
+
+
+async def _read_more(dsn: str) -> int:
+    """The same, and every document of the projections, which ``verify`` compares with the log."""
+    seen = await _read(dsn)
+    async with connection_to(dsn) as connection:
+        for projection in PROJECTIONS:
+            key: tuple[str | None, str | None] = (None, None)
+            place = (projection.name, projection.version, 1)
+            while rows := await connection.fetch(query("live_documents_page"), *place, *key, _PAGE):
+                key = rows[-1]["subject"], rows[-1]["item"]
     return seen
 
 
