@@ -242,5 +242,9 @@ class SchemaMismatchError(PlanArtifactError):
     """A kind, field or value that the destination's schema does not accept."""
 
 
+class WriteNeverTakenError(PlanArtifactError):
+    """A field's name keeps the destination from creating, or from changing, any object of its kind."""
+
+
 class SecretValueRefusedError(PlanArtifactError):
     """A field maps onto an attribute of kind Password or HashedPassword (G12)."""

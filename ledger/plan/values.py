@@ -20,8 +20,10 @@ from ledger.plan.errors import (
     NullRelationshipValueError,
     SchemaMismatchError,
     SecretValueRefusedError,
+    WriteNeverTakenError,
 )
 from ledger.plan.model import PlannedOperation, RelationshipReference
+from ledger.plan.unfit_names import why_never_taken
 from ledger.schema import Attribute, DestinationSchema, Kind, Relationship
 
 _CORRECT_MAPPING = "correct the mapping entry or the source and make a new plan"
@@ -48,7 +50,20 @@ def check_operation_values(
         faults += _reference_faults(subject, reference)
     if operation.action == "create":
         faults += _missing_faults(subject)
-    return faults
+    return faults + _never_taken(subject)
+
+
+def _never_taken(subject: _Subject) -> list[ApplyLedgerError]:
+    action = subject.operation.action
+    return [
+        WriteNeverTakenError(
+            checked=str(subject),
+            expected=f"a kind of which the destination takes {action}s",
+            found=f"{why}, because of which it answers each of them with an error",
+            next_action="change that name in the destination's schema, or leave the kind out",
+        )
+        for why in why_never_taken(subject.kind, action)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

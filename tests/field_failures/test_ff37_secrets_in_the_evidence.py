@@ -169,7 +169,7 @@ async def test_ff37_a_reader_that_fails_says_nothing_of_its_token(real: RealWrit
         server.will_answer(*[answer] * 5)
         async with open_reader(settings, factory=server.new_transport) as reader:
             with pytest.raises(ApplyLedgerError) as refused:
-                await reader.count("BuiltinTag")
+                await reader.counts(("BuiltinTag",))
         require_clean_error(refused.value)
         assert what
 

@@ -46,6 +46,7 @@ class TellingInfrahub:
     tells_date: bool = True
     idle: float | None = None
     """Seconds after which an idle connection is closed."""
+    schema_document: dict[str, Any] = field(default_factory=lab_document)
     headers: str = ""
     requests: list[bytes] = field(default_factory=list)
 
@@ -84,7 +85,7 @@ class TellingInfrahub:
         if path == "/api/info":
             return 200, {"version": self.version, "deployment_id": "18ecb9e2-8117-f06d-e36f-168f17cdee2f"}
         if path.startswith("/api/schema"):
-            return 200, lab_document()
+            return 200, self.schema_document
         branch = path.removeprefix("/graphql/")
         if branch not in self.branches:
             return 404, {"errors": [f"Branch: {branch} not found."]}

@@ -13,6 +13,7 @@ from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.schema import fetch_schema
 from ledger.checkup import Said, failure, good, skipped, warning
 from ledger.plan.keying import candidate_keys, cannot_be_supplied
+from ledger.plan.unfit_names import why_never_taken
 from ledger.schema import DestinationSchema, Kind
 
 Identities = Callable[[DestinationSchema], Mapping[str, Sequence[str]]]
@@ -22,6 +23,7 @@ Convergence = Literal["human-friendly id", "constraint", "nothing"]
 
 _KEYLESS = "it has neither a human-friendly id nor a uniqueness constraint: each create would be one more object"
 _GIVE_KEY = "name these fields among the identifiers of its entry, or declare a key in the schema"
+_RENAME = "change that name in the schema, or leave the kind out of the configuration"
 _NEEDED = ("view", "create", "update")
 _MAX_NAMED = 10
 _NO_CONFIGURATION = "no configuration was named: --config-file or --name looks at the kinds that it writes"
@@ -84,6 +86,9 @@ class KindChecks:
         keys = [key_of(self._schema.kinds[kind], tuple(identities[kind])) for kind in self._kinds]
         table = [key.record() for key in keys]
         problems = [failure(f"{key.kind}: {key.problem}", _GIVE_KEY) for key in keys if key.problem]
+        problems += [
+            failure(words, _RENAME) for kind in self._kinds for words in _unfit_names(self._schema.kinds[kind])
+        ]
         by_constraint = [key.kind for key in keys if key.converges_on == "constraint"]
         counted = f"{len(keys):,} kinds, {len(keys) - len(by_constraint):,} converge on their human-friendly id"
         if by_constraint:
@@ -112,6 +117,15 @@ class KindChecks:
             elif missing := [action for action in _NEEDED if rights.get(action) not in allowed]:
                 denied[kind] = missing
         return _permitted_said(self._kinds, denied, unknown)
+
+
+def _unfit_names(kind: Kind) -> list[str]:
+    """Names that keep the server from taking writes of the kind, and from which."""
+    refused: dict[str, list[str]] = {}
+    for action in ("create", "update"):
+        for why in why_never_taken(kind, action):
+            refused.setdefault(why, []).append(f"{action}s")
+    return [f"{kind.kind}: {why}; the server takes no {' and no '.join(of)} of it" for why, of in refused.items()]
 
 
 def key_of(kind: Kind, identity: tuple[str, ...]) -> KindKey:

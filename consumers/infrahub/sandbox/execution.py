@@ -143,7 +143,8 @@ class Engine:
             answer = run_branch_mutation(self.store, mutation.name, mutation.data)
             written(mutation, None)
             return {item.key: answer(item, request.plan.selector) for item in payload}
-        node = self._write(request.branch, mutation.kind, mutation.action, mutation.data)
+        done = next(action for action in _ACTIONS if action in mutation.name)  # anywhere, as at the server
+        node = self._write(request.branch, mutation.kind, done, mutation.data)
         written(mutation, node)
         reading = Reading(request.branch, request.variables)
         return {item.key: _payload_field(item, node, reading, mutation) for item in payload}

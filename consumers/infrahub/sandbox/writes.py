@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from consumers.infrahub.sandbox.attribute_types import attribute_family
 from consumers.infrahub.sandbox.branch import BranchStore
-from consumers.infrahub.sandbox.errors import MutationRefusedError, refuse_fields, uniqueness_violated
+from consumers.infrahub.sandbox.errors import MutationRefusedError, PlainServerError, refuse_fields, uniqueness_violated
 from consumers.infrahub.sandbox.lookup import (
     by_default_filter,
     by_hfid_argument,
@@ -62,7 +62,9 @@ class BranchWriter:
         Raises:
             MutationRefusedError, InvalidFieldsError: nothing was written.
         """
-        return self._create(self._store.model.kinds[kind_name], data, upserting=False)
+        kind = self._store.model.kinds[kind_name]
+        _trip_at_once(kind)
+        return self._create(kind, data, upserting=False)
 
     def upsert(self, kind_name: str, data: Mapping[str, Any]) -> Node:
         """``<Kind>Upsert``: by id; else by default filter or hfid; else create, and update what holds the key.
@@ -72,6 +74,7 @@ class BranchWriter:
             MutationRefusedError, InvalidFieldsError: nothing was written.
         """
         kind = self._store.model.kinds[kind_name]
+        _trip_at_once(kind)
         if "id" in data:
             return self.update(by_id(self._branch, kind, data["id"]), data)
         node = by_default_filter(self._branch, kind, data) or by_hfid_argument(self._branch, kind, data)
@@ -298,10 +301,21 @@ def _trip_over_names(kind: KindModel, data: Mapping[str, Any]) -> None:
     Raises:
         MutationRefusedError: the kind has one; its objects can be created and never updated.
     """
-    attribute = kind.attributes.get("items")
-    if attribute is not None:
-        given = attribute_family(attribute.kind).update.name if data.get("items") is not None else "NoneType"
-        raise MutationRefusedError(f"'{given}' object is not callable")
+    for name in ("keys", "items"):
+        attribute = kind.attributes.get(name)
+        if attribute is not None:
+            given = attribute_family(attribute.kind).update.name if data.get(name) is not None else "NoneType"
+            raise MutationRefusedError(f"'{given}' object is not callable")
+
+
+def _trip_at_once(kind: KindModel) -> None:
+    """The same for the one method without which the server reads no input at all.
+
+    Raises:
+        PlainServerError: the kind has an attribute of this name.
+    """
+    if "get" in kind.attributes:
+        raise PlainServerError
 
 
 def _as_written(node: Node) -> Node:

@@ -366,6 +366,62 @@ def attribute_named_like_a_method(t: Talk) -> None:
 
 
 @case("value-several")
+def attribute_named_keys(t: Talk) -> None:
+    """[haz] An attribute named ``keys``: likewise."""
+    made = t.write("ProbeKeysUpsert", values(name=t.name(), keys="a")).id
+    for mutation in ("ProbeKeysUpsert", "ProbeKeysUpdate"):
+        t.write(mutation, {"id": made, **values(keys="b")})
+        t.write(mutation, {"id": made, **values(name=t.name("b"))})
+    t.write("ProbeKeysUpsert", values(name=t.name(), keys="b"))
+    t.read("ProbeKeys", made, "name { value } keys { value }")
+
+
+@case("value-several")
+def attribute_named_get(t: Talk) -> None:
+    """[haz] An attribute named ``get``: every write crashes, and nothing is written."""
+    for mutation in ("ProbeGettingUpsert", "ProbeGettingCreate"):
+        t.write(mutation, values(name=t.name()))
+        t.write(mutation, values(name=t.name("b"), get="a"))
+    t.find("ProbeGetting", {"name__value": t.name()}, "id")
+
+
+@case("value-several")
+def kind_named_after_an_update(t: Talk) -> None:
+    """[haz] "Update" in the name of a kind: an upsert is an update and creates nothing."""
+    t.write("ProbeFirmwareUpdateUpsert", values(name=t.name()))
+    t.find("ProbeFirmwareUpdate", {"name__value": t.name()}, "id")
+    made = t.write("ProbeFirmwareUpdateCreate", values(name=t.name(), description="a")).id
+    t.write("ProbeFirmwareUpdateUpsert", values(name=t.name(), description="b"))
+    t.write("ProbeFirmwareUpdateUpsert", {"id": made, **values(description="c")})
+    t.write("ProbeFirmwareUpdateUpdate", {"id": made, **values(name=t.name("b"))})
+    t.read("ProbeFirmwareUpdate", made, "name { value } description { value }")
+    t.write("ProbeFirmwareUpdateDelete", {"id": made})
+    t.read("ProbeFirmwareUpdate", made, "id")
+
+
+@case("value-several")
+def kind_named_after_a_create(t: Talk) -> None:
+    """[haz] "Create" in the name of a kind: every mutation is a create, the one that deletes as well."""
+    made = t.write("ProbeLatelyCreatedUpsert", values(name=t.name())).id
+    t.write("ProbeLatelyCreatedUpsert", values(name=t.name(), description="b"))
+    t.write("ProbeLatelyCreatedUpsert", {"id": made, **values(description="c")})
+    t.write("ProbeLatelyCreatedUpdate", {"id": made, **values(name=t.name("b"))})
+    t.write("ProbeLatelyCreatedDelete", {"id": made})
+    t.find("ProbeLatelyCreated", {"name__value": t.name("b")}, "id")
+    t.read("ProbeLatelyCreated", made, "name { value } description { value }")
+
+
+@case("value-several")
+def attributes_named_like_other_methods(t: Talk) -> None:
+    """The other methods of a mapping are names like any others."""
+    names = ("values", "update", "pop", "popitem", "copy", "clear", "setdefault", "fromkeys")
+    made = t.write("ProbeMethodsUpsert", values(name=t.name(), **dict.fromkeys(names, "a"))).id
+    t.write("ProbeMethodsUpsert", values(name=t.name(), **dict.fromkeys(names, "b")))
+    t.write("ProbeMethodsUpsert", {"id": made, **values(pop="c")})
+    t.read("ProbeMethods", made, " ".join(f"{name} {{ value }}" for name in names))
+
+
+@case("value-several")
 def passwords(t: Talk) -> None:
     """A Password is stored as sent, a HashedPassword is not."""
     made = t.write("ProbeValueUpsert", values(name=t.name(), secret="s3cret", hashed="s3cret")).id

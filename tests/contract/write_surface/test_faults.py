@@ -6,12 +6,14 @@ import pytest
 
 from consumers.infrahub import errors
 from consumers.infrahub.own_ids import own_node_id
+from consumers.infrahub.sandbox import RunningSandbox
 from consumers.infrahub.sandbox.faults import FaultAnswer, FaultRule
 from ledger.destination import OutcomeUnknownError, ProvenUnwrittenError
 from ledger.plan.model import PlannedOperation
 from tests.contract.write_surface.applying import apply, surface_of
 from tests.contract.write_surface.conftest import Lab
 from tests.support.operations import create, one, update
+from tests.support.sandbox_schema import sandbox_schema
 from tests.support.scripted_infrahub import RUN_ID
 
 pytestmark = pytest.mark.contract
@@ -124,6 +126,24 @@ async def test_g05_a_wrong_token_and_an_unknown_branch_are_named(lab: Lab) -> No
         await apply(lab, operation, token="wrong")
     with pytest.raises(errors.DestinationReadError, match="branch"):
         await apply(lab, operation, branch="no-such-branch")
+
+
+@pytest.mark.rules("G5", "G11", "P127", "P131")
+async def test_g05_an_account_without_a_role_is_named_and_nothing_is_written() -> None:
+    with RunningSandbox(sandbox_schema(), token="lab-token", reader_token="reader", seed="rights") as running:
+        lab = Lab(running)
+        with pytest.raises(errors.PermissionRefusedError, match="role"):
+            await apply(lab, create("LabSite", {"name": "dc1"}, {"name": "dc1"}), token="reader")
+        assert running.store.count("LabSite") == 0
+
+
+@pytest.mark.rules("G5", "G11", "P127", "P131")
+async def test_g05_a_merged_branch_is_named_and_takes_nothing(lab: Lab) -> None:
+    lab.sandbox.store.create_branch("done")
+    lab.sandbox.store.merge_branch("done")
+    with pytest.raises(errors.BranchUnavailableError, match="merged branch"):
+        await apply(lab, create("LabSite", {"name": "dc1"}, {"name": "dc1"}), branch="done")
+    assert lab.sandbox.store.count("LabSite", branch="done") == 0
 
 
 @pytest.mark.rules("P128")

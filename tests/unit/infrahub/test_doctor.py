@@ -16,7 +16,7 @@ from consumers.infrahub.doctor.kinds import key_of
 from consumers.infrahub.settings import InfrahubSettings
 from ledger.checkup import CheckResult, Said, Verdict, run_checks
 from ledger.schema import DestinationSchema, parse_schema
-from tests.support.lab_schema import lab_schema
+from tests.support.lab_schema import attribute, lab_document, lab_schema
 from tests.support.telling_infrahub import CERTIFICATE, TOKEN, TellingInfrahub, telling_infrahub
 
 REAL = parse_schema(json.loads((Path(__file__).parents[2] / "data" / "schema-api.json").read_text(encoding="utf-8")))
@@ -270,6 +270,19 @@ def test_kinds_without_a_usable_key_are_named_with_what_is_missing() -> None:
     assert "one more object" in keyless.problem
     # the identifiers of a configuration are not what the destination converges on
     assert key_of(kinds["LabSite"], ("description", "name")).key == ("name__value",)
+
+
+@pytest.mark.rules("P43", "P63")
+async def test_names_that_stand_in_the_way_of_writes_are_told() -> None:
+    document = lab_document()
+    (site,) = (raw for raw in document["nodes"] if raw["kind"] == "LabSite")
+    site["attributes"] += [attribute("items", optional=True), attribute("get", optional=True)]
+    async with telling_infrahub(schema_document=document) as server:
+        said = (await _checkup(server))["kinds"]
+    assert [one.found for one in said if one.verdict is Verdict.FAILURE] == [
+        "LabSite: a field named 'get'; the server takes no creates and no updates of it",
+        "LabSite: a field named 'items'; the server takes no updates of it",
+    ]
 
 
 @pytest.mark.rules("P43")

@@ -197,7 +197,7 @@ async def test_g12_no_chain_of_exceptions_shows_foreign_text() -> None:
             )
     async with lab_reader(server, attempts=1) as reader:
         with pytest.raises(DestinationReadError) as read:
-            await reader.count("LabSite")
+            await reader.counts(("LabSite",))
     for caught in (looked_up.value, read.value):
         shown = "".join(traceback.format_exception(caught))
         assert "ReadError: reset while sending [redacted]" in shown
