@@ -27,6 +27,7 @@ RUNS_PER_PAGE = 50
 OPERATIONS_PER_PAGE = 100
 
 RUN_STATES: tuple[RunStateName, ...] = ("open", "applied", "stopped", "failed", "interrupted", "refused")
+RESUMABLE = frozenset({"stopped", "failed", "interrupted"})
 OUTCOMES: tuple[OutcomeName, ...] = ("applied", "skipped", "failed", "unknown", "not_attempted")
 
 Cursor = Annotated[str | None, Field(max_length=MAX_LENGTH)]
@@ -112,7 +113,8 @@ async def run(
         current="/runs",
         run=found,
         place=place,
-        open=is_open(found) or waits,
+        open=is_open(found) or (waits and found.state in RESUMABLE),
+        resumable=found.state in RESUMABLE,
         parts=parts(found),
         failure=await _failure(maker, request, found),
         refusal=refusal_of(found),

@@ -38,8 +38,11 @@ def parts(run: RunView) -> list[Part]:
 
 
 def is_open(run: RunDetail) -> bool:
-    """Whether something may still happen to a run without anybody ordering it."""
-    return run.running or run.order_state == "open"
+    """Whether something may still happen to a run without anybody ordering it.
+
+    The order of a run that has come to its end may stand open for a moment; nothing follows from it any more.
+    """
+    return run.running or (run.order_state == "open" and run.state not in ("applied", "refused"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,189 @@
+"""Orders from a page are the orders of the command line; a form that is refused says why and keeps what was entered."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ledger.api.orders import CommitOrder
+from ledger.api.tokens import Role
+from ledger.cli.api_orders import CommandOrders
+from ledger.cli.settings import DestinationSettings, Settings
+from ledger.commit import PlanCommit
+from ledger.store.served import ServedLedger
+from tests.integration.api.conftest import several_runs
+from tests.support.api import Served, served
+from tests.support.recorded_runs import BINDING, Recorder, make_commit, make_plan, recorder
+from tests.support.visitors import Visitor, visitor
+
+pytestmark = pytest.mark.integration
+
+RESUME, STOP = "/bindings/1/runs/run-2/resume", "/bindings/1/runs/run-3/stop"
+SECRET = "hunter2-hunter2"  # looked for in what an operator says
+
+
+@pytest.fixture
+async def recording(postgres18_ledger_dsns: dict[str, str]) -> AsyncIterator[Recorder]:
+    """``run-1`` was applied, ``run-2`` was interrupted, ``run-3`` waits."""
+    async with recorder(postgres18_ledger_dsns) as recorded:
+        await several_runs(recorded)
+        [order] = [order for order in await recorded.ledger.open_orders(1) if order.run_id == "run-2"]
+        await recorded.writer.close_order(recorded.lease, order.inbox_id, "done")
+        yield recorded
+
+
+@pytest.fixture
+async def site(
+    postgres18_ledger_dsns: dict[str, str], recording: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Served]:
+    monkeypatch.setenv("INFRAHUB_API_TOKEN", SECRET)
+    destination = DestinationSettings(url=BINDING.url, branch=BINDING.branch)
+    installation = Settings(destination=(destination,), cache_dir=tmp_path / "runs")
+    async with (
+        await ServedLedger.open(postgres18_ledger_dsns["writer"], allow_unsafe_fsync=True) as ledger,
+        served(postgres18_ledger_dsns, orders=CommandOrders(installation, ledger)) as opened,
+    ):
+        yield opened
+
+
+@pytest.fixture
+async def operator(site: Served) -> AsyncIterator[Visitor]:
+    async with visitor(site, Role.OPERATOR) as somebody:
+        yield somebody
+
+
+@pytest.mark.rules("G7")
+async def test_g07_a_plan_is_committed_from_a_page_once_however_often_its_form_is_sent(
+    operator: Visitor, recording: Recorder, site: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan("run-4", creates=2)
+    seen: list[CommitOrder] = []
+
+    def built(self: CommandOrders, order: CommitOrder, actor: str, traceparent: str | None) -> PlanCommit:
+        """As if the plan lay below the root of runs; what is entered is compared here."""
+        seen.append(order)
+        return make_commit(plan).model_copy(update={"actor": actor, "reason": order.reason, "policy": order.policy})
+
+    monkeypatch.setattr(CommandOrders, "_built", built)
+    checksum = plan.checksum
+    entered = {
+        "run": " netbox/run-4 ",
+        "expected_checksum": f" {checksum[:32].upper()} {checksum[32:]}",
+        "reason": "CHG-1",
+    }
+    form = await operator.form("/commit") | entered | {"on_unknown": "converge", "allow_stale": "yes"}
+    for _ in range(2):
+        answer = await operator.send("/commit", form)
+        assert (answer.status_code, answer.headers.get("location")) == (
+            303,
+            "/bindings/1/runs/run-4?ordered=commit",
+        ), answer.text
+    assert {(order.run, order.expected_checksum) for order in seen} == {("netbox/run-4", checksum)}
+    page = await operator.get(answer.headers["location"])
+    assert "The plan is committed" in page.text
+    [order] = [order for order in await recording.ledger.open_orders(1) if order.run_id == "run-4"]
+    assert (order.body["reason"], order.body["plan_checksum"]) == ("CHG-1", checksum)
+    policy = order.body["policy"]
+    assert (policy["on_unknown"], policy["allow_stale"], policy["allow_destination_change"]) == (
+        "converge",
+        True,
+        False,
+    )
+    assert order.body["actor"] == f"the operator (token {site.tokens[Role.OPERATOR][4:20]})"
+
+
+@pytest.mark.rules("G11")
+async def test_g11_a_form_that_is_refused_says_why_and_keeps_what_was_entered(
+    operator: Visitor, recording: Recorder, tmp_path: Path
+) -> None:
+    checksum = "a" * 64
+    before = await recording.ledger.open_orders(1)
+    cases = {
+        ("netbox/run-5", checksum): 404,
+        ("netbox/run-5", "<b>no checksum"): 422,
+        ("../run-5", checksum): 422,
+        ("", ""): 422,
+    }
+    for (run, wanted), status in cases.items():
+        form = await operator.form("/commit") | {"run": run, "expected_checksum": wanted, "reason": "<i>because"}
+        answer = await operator.send("/commit", form)
+        assert answer.status_code == status, (run, answer.text)
+        assert all(word in answer.text for word in ("Checked", "Expected", "Found", "Next"))
+        assert f'name="run" value="{html.escape(run)}"' in answer.text
+        assert "&lt;i&gt;because</textarea>" in answer.text
+        assert str(tmp_path) not in answer.text
+        assert "nothing was ordered" in answer.text
+    assert await recording.ledger.open_orders(1) == before
+
+
+@pytest.mark.rules("G7")
+async def test_g07_resume_and_stop_from_a_page_are_one_order_each(operator: Visitor, recording: Recorder) -> None:
+    for page, kind, run_id in ((RESUME, "resume", "run-2"), (STOP, "stop", "run-3")):
+        form = await operator.form(page) | {"reason": "looked at it"}
+        for _ in range(2):
+            answer = await operator.send(page, form)
+            assert (answer.status_code, answer.headers["location"]) == (
+                303,
+                f"/bindings/1/runs/{run_id}?ordered={kind}",
+            )
+        orders = [order for order in await recording.ledger.open_orders(1) if order.kind == kind]
+        assert [(order.run_id, order.body["reason"]) for order in orders] == [(run_id, "looked at it")]
+
+
+@pytest.mark.rules("G12")
+async def test_g12_what_the_command_refuses_a_form_refuses_and_orders_nothing(
+    operator: Visitor, recording: Recorder, site: Served
+) -> None:
+    before = await recording.ledger.open_orders(1)
+    token = site.tokens[Role.READER]
+    cases = [
+        ("/bindings/1/runs/run-1/resume", {}, 409, "RunFinishedError"),
+        ("/bindings/1/runs/run-1/stop", {}, 409, "RunFinishedError"),
+        ("/bindings/1/runs/run-3/resume", {}, 409, "RunStillOpenError"),
+        (RESUME, {"reason": f"with {SECRET}"}, 422, "SecretInWordsError"),
+        (RESUME, {"reason": f"use {token}"}, 422, "SecretInWordsError"),
+        (RESUME, {"reason": "☃" * 30_000}, 413, "BodyTooLargeError"),
+        (RESUME, {"on_unknown": "guess"}, 422, "InvalidRequestError"),
+    ]
+    for page, fields, status, code in cases:
+        answer = await operator.send(page, await operator.form(page) | fields)
+        assert (answer.status_code, code in answer.text) == (status, True), (page, fields, answer.status_code)
+        assert token not in answer.text
+        refusal = answer.text.partition('<section class="refusal"')[2].partition("</section>")[0]
+        assert SECRET not in refusal
+    assert (await operator.send("/bindings/1/runs/run-9/resume", await operator.form(RESUME))).status_code == 404
+    assert await recording.ledger.open_orders(1) == before
+
+
+async def test_a_form_of_another_session_or_site_orders_nothing(
+    operator: Visitor, recording: Recorder, site: Served
+) -> None:
+    before = await recording.ledger.open_orders(1)
+    own = await operator.form(RESUME)
+    async with visitor(site, Role.OPERATOR) as other:
+        theirs = (await other.form(RESUME))["form_key"]
+    for form_key in ("", "x", theirs):
+        answer = await operator.send(RESUME, own | {"form_key": form_key})
+        assert (answer.status_code, "ForeignFormError" in answer.text) == (403, True)
+    for origin in ("https://evil.example", "null", "http://api.example.evil"):
+        answer = await operator.send(RESUME, own, origin=origin)
+        assert (answer.status_code, "ForeignOriginError" in answer.text) == (403, True), origin
+    for media_type in ("application/json", "text/plain", "multipart/form-data; boundary=x"):
+        answer = await operator.client.post(RESUME, content=b"{}", headers={"Content-Type": media_type})
+        assert (answer.status_code, "MediaTypeError" in answer.text) == (415, True), media_type
+    huge = await operator.client.post(RESUME, data=own | {"reason": "x" * 600_000})
+    assert huge.status_code == 413
+    assert await recording.ledger.open_orders(1) == before
+
+
+async def test_forms_are_where_something_can_be_ordered(operator: Visitor, site: Served) -> None:
+    text = {run: (await operator.get(f"/bindings/1/runs/{run}")).text for run in ("run-1", "run-2", "run-3")}
+    assert [RESUME in text["run-2"], STOP in text["run-3"]] == [True, True]
+    for run, kind in (("run-1", "resume"), ("run-1", "stop"), ("run-2", "stop"), ("run-3", "resume")):
+        assert f'/bindings/1/runs/{run}/{kind}"' not in text[run], (run, kind)
+    assert 'href="/commit"' in text["run-1"]
+    async with visitor(site, Role.AUDITOR) as auditor:
+        assert RESUME not in (await auditor.get("/bindings/1/runs/run-2")).text
