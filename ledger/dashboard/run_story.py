@@ -98,7 +98,7 @@ class Change(NamedTuple):
     @property
     def differs(self) -> bool:
         """Whether it is known that the operation changes this field."""
-        return self.known and self.before != self.value
+        return self.known and self.asserted and self.before != self.value
 
 
 def changes(asserted: Mapping[str, Any], observed: Mapping[str, Any]) -> list[Change]:
