@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import signal
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ledger.cli.applying import new_writer
 from ledger.cli.output import people
-from ledger.cli.session import ledger_dsns
+from ledger.cli.own_database import keep_running
+from ledger.cli.session import embedded, ledger_dsns
 from ledger.errors import ConfigurationError
 from ledger.exit_codes import ExitCode
 
@@ -54,6 +56,8 @@ async def serve(settings: Settings, wanted: WantedParts) -> int:
     parts = service.parts()
     stop = until_signalled()
     more = []
+    if settings.dsn is None:
+        more.append(Part("database", partial(keep_running, embedded(settings))))
     if wanted.metrics_port is not None:
         status = StatusServer(
             wanted.metrics_host,

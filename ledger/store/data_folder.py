@@ -18,6 +18,7 @@ import json
 import os
 import secrets
 import shutil
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,12 @@ ROLES = ("admin", "writer", "projector", "reader")
 _MARKER = "apply-ledger.json"
 _CREDENTIALS = "credentials.json"
 _MARKER_DOCUMENT = {"contents": "embedded database of apply-ledger", "layout": 1}
+
+_CONTROL = struct.Struct("=QIIi")
+"""How ``pg_control`` begins: identity, version of the file, version of the catalogue, state."""
+
+_SHUT_DOWN = (1, 2)
+"""Stopped in service, or while it recovered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,17 @@ class DataFolder:
             return int((self.data / "PG_VERSION").read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return None
+
+    def was_shut_down(self) -> bool:
+        """Whether the cluster's own record says that its last server was stopped, and did not just end.
+
+        The record begins with two versions of formats behind the cluster's identity; the state stands behind those.
+        """
+        try:
+            head = (self.data / "global" / "pg_control").read_bytes()[: _CONTROL.size]
+        except OSError:
+            return False
+        return len(head) == _CONTROL.size and _CONTROL.unpack(head)[3] in _SHUT_DOWN
 
     def prepare(self, account: ServerAccount) -> None:
         """Make the folder, or make sure that the one that is there is ours and usable.

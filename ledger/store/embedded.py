@@ -58,6 +58,7 @@ class EmbeddedStatus:
         pid: process id of the running server, or nothing.
         major: major version of the database, or nothing.
         log: the server's log file.
+        crashed: whether no server runs although none was stopped: it was killed, or gave itself up.
     """
 
     folder: Path
@@ -65,6 +66,7 @@ class EmbeddedStatus:
     pid: int | None
     major: int | None
     log: Path
+    crashed: bool = False
 
 
 def default_folder() -> Path:
@@ -138,7 +140,12 @@ class EmbeddedPostgres:
             account = ServerAccount(name=str(owner.st_uid), uid=owner.st_uid, gid=owner.st_gid)
             pid = self._cluster(account, _NO_PROGRAMS).pid()
         return EmbeddedStatus(
-            folder=self._folder.path, exists=major is not None, pid=pid, major=major, log=self._folder.log
+            folder=self._folder.path,
+            exists=major is not None,
+            pid=pid,
+            major=major,
+            log=self._folder.log,
+            crashed=major is not None and pid is None and not self._folder.was_shut_down(),
         )
 
     async def _serve(self, account: ServerAccount) -> tuple[Cluster, dict[str, str]]:

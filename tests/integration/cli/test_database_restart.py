@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from consumers.infrahub.sandbox.faults import FaultRule
 from ledger.store.embedded import EmbeddedPostgres
+from ledger.store.process_table import processes_in
 from tests.support.command_line import CommandLine
 
 pytestmark = pytest.mark.integration
@@ -29,6 +33,15 @@ async def _restart(cli: CommandLine) -> None:
     server = EmbeddedPostgres(cli.data_dir)
     assert await server.stop()
     await server.ensure_running()
+
+
+def _kill(cli: CommandLine) -> None:
+    """What a machine short of memory does, or a panic: every process of the server is gone at once."""
+    postmaster = EmbeddedPostgres(cli.data_dir).status().pid
+    assert postmaster is not None
+    for pid in [postmaster, *processes_in(cli.data_dir / "data")]:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _events(cli: CommandLine, run_id: str) -> list[dict[str, Any]]:
@@ -57,3 +70,28 @@ def test_g04_a_restarted_database_costs_at_most_one_doubtful_operation(cli: Comm
     assert cli.mutations() <= COUNT + kinds.count("operation.unknown")
     verified = cli.run("verify", "--url", cli.sandbox.url, "--branch", cli.branch)
     assert verified.returncode == 0, verified.stdout
+
+
+@pytest.mark.rules("G4", "G10")
+@pytest.mark.usefixtures("service")
+def test_g10_a_database_that_crashed_under_work_is_started_by_it_and_the_run_goes_on(cli: CommandLine) -> None:
+    """No other command is called until all is written: each of them would start the database itself."""
+    cli.source(*({"name": f"killed-{number:03}"} for number in range(30)))
+    planned = cli.plan()
+    cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, delay_before_write=0.05, count=None))
+    done = cli.run("commit", planned["run"], "--expected-checksum", planned["plan_checksum"])
+    assert done.returncode == 0
+    _until_written(cli, 3)
+    _kill(cli)
+    assert EmbeddedPostgres(cli.data_dir).status().crashed
+    assert cli.mutations() < 30
+    _until_written(cli, 30)
+    assert cli.summary(cli.apply(planned), 0)["applied"] == 30
+
+
+def test_g11_a_database_that_was_stopped_has_not_crashed(cli: CommandLine) -> None:
+    assert asyncio.run(EmbeddedPostgres(cli.data_dir).stop())
+    status = EmbeddedPostgres(cli.data_dir).status()
+    assert (status.exists, status.pid, status.crashed) == (True, None, False)
+    asyncio.run(EmbeddedPostgres(cli.data_dir).ensure_running())
+    assert EmbeddedPostgres(cli.data_dir).status().crashed is False
