@@ -13,7 +13,7 @@ CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | grep -v '^APPLY_LEDGER_TEST_' | 
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
 STATE = .state/$@
 
-.PHONY: help demo demo-kafka test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults soak tamper streams lock clean
+.PHONY: help demo demo-kafka test live live-crash live-start live-stop lint rules hostile mutants bench bench-live faults soak tamper streams screenshots lock clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -141,6 +141,10 @@ tamper: $(BIN)/.installed ## N random edits (1000) of a ledger with all rights, 
 
 streams: $(BIN)/.installed ## 50 readers of the event stream during 20,000 operations, the server restarted twice (STREAMS_ARGS)
 	@$(CLEAN) $(BIN)/python -m tests.streams $(STREAMS_ARGS)
+
+screenshots: $(BIN)/.installed ## draw every page of the dashboard into .state/screenshots, to be looked at
+	@bash tests/support/require_chromium.sh
+	@$(CLEAN) $(BIN)/python -m tests.browser.screenshots --to $(STATE)
 
 lock: ## resolve requirements.lock anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --no-emit-index-url --generate-hashes --output-file requirements.lock
