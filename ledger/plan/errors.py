@@ -243,7 +243,7 @@ class SchemaMismatchError(PlanArtifactError):
 
 
 class WriteNeverTakenError(PlanArtifactError):
-    """A field's name keeps the destination from creating, or from changing, any object of its kind."""
+    """A name in the schema keeps the destination from creating, or from changing, any object of a kind."""
 
 
 class SecretValueRefusedError(PlanArtifactError):

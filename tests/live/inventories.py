@@ -54,10 +54,10 @@ def netbox(folder: Path, day: str) -> Path:
     return _saved(folder / f"netbox-{day}.yml", document)
 
 
-def library(folder: Path) -> Path:
-    """The configuration of the device-type library, some types of it."""
+def library(folder: Path, *, count: int | None = None) -> Path:
+    """The configuration of the device-type library, some types of it; ``count`` of them, whatever the variable says."""
     document = yaml.safe_load(LIBRARY.read_text(encoding="utf-8"))
-    wanted = os.environ.get(ROWS, str(_DEVICE_TYPES))
+    wanted = str(count) if count is not None else os.environ.get(ROWS, str(_DEVICE_TYPES))
     directory = DATA / "devicetype-library/day1"
     document["source"]["settings"]["directory"] = str(directory)
     if wanted != "all":

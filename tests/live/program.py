@@ -71,6 +71,13 @@ class LiveProgram:
         """What is recorded of a run."""
         yield from json.loads(self._run("replay", "--run", planned["run_id"]))
 
+    def drill(self, onto: LiveBranch) -> dict[str, Any]:
+        """Rebuild on another branch what is recorded of this one; what came of it."""
+        record = ("--url", self.branch.url, "--record-branch", self.branch.name)
+        printed = self._run("replay", "--onto", onto.url, "--branch", onto.name, *record)
+        said: dict[str, Any] = json.loads(printed)
+        return said
+
     def holds(self) -> bool:
         """Whether the ledger proves itself."""
         return all(report["holds"] for report in json.loads(self._run("verify")))

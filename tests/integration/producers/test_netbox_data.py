@@ -68,7 +68,7 @@ async def test_day0_on_an_empty_destination_creates_every_selected_row(days: Day
     raw = read_raw_artifact(run.run_dir)
     assert verify_plan(artifact=raw, run_id=run.run_id, config_version=run.manifest.config_version) == []
     # applying raises where an operation comes before one that it needs
-    assert await days.after_day0.count("LocationRegion") == 67
+    assert await days.after_day0.counts(("LocationRegion",)) == {"LocationRegion": 67}
 
 
 @pytest.mark.rules("H30", "H31", "H32", "A16")
