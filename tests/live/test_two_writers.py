@@ -84,10 +84,10 @@ class Lane:
     site: str
     tags: dict[str, str]
 
-    async def overlap(self, turn: int) -> None:
+    async def overlap(self, turn: int, *, held: float = HELD) -> None:
         """One change whose first attempt outlives its time-out, at the server or on the way to it."""
         run_id = f"turn-{turn}"
-        self.relay.fates.append(Fate("hold answer", HELD) if turn % 2 else Fate("hold request", HELD))
+        self.relay.fates.append(Fate("hold answer" if turn % 2 else "hold request", held))
         position = await self.writer.head()
         await self.writer.commit(run_id, [retagged(self.site, "s", turn)], position=position)
         endings = await self.writer.ended(run_id)
@@ -100,13 +100,13 @@ class Lane:
 
 
 @asynccontextmanager
-async def lane(first: LiveWriter) -> AsyncIterator[Lane]:
-    """Another branch with two writers that look for orders all the time."""
+async def lane(first: LiveWriter, **times: float) -> AsyncIterator[Lane]:
+    """Another branch with two writers that look for orders all the time; ``times`` replaces some of theirs."""
     branch = first.live.infrahub.new_branch("lane")
     stop = asyncio.Event()
     async with http_relay(branch.url) as relay:
         root = first.root / branch.name
-        writer = replace(first, url=relay.url, branch=branch.name, live=branch, root=root, changes=HASTY)
+        writer = replace(first, url=relay.url, branch=branch.name, live=branch, root=root, changes=HASTY | times)
         tags = tags_of(branch, "red", "blue", "green")
         site = create(branch, "LocationSite", name={"value": "s"})
         serving = [asyncio.create_task(writer.writer().run_until(stop)) for _ in range(2)]
@@ -132,6 +132,14 @@ async def overlaps(writer: LiveWriter, *, lanes: int, turns: int) -> None:
 async def test_g02_two_of_our_writers_with_late_answers_never_double_anything(live_writer: LiveWriter) -> None:
     """Every interrupted run is resumed at once, and whichever writer holds the lease then repeats the operation."""
     await overlaps(live_writer, lanes=2, turns=3)
+
+
+@pytest.mark.live
+async def test_the_overlaps_show_a_writer_that_does_not_wait_for_quiet(live_writer: LiveWriter) -> None:
+    """What the tests beside this one look at is seen where the quiet time is taken away."""
+    async with lane(live_writer, settle_seconds=0.0) as running:
+        with pytest.raises(AssertionError, match="two attempts at one object were under way at once"):
+            await running.overlap(0, held=4 * HELD)
 
 
 @pytest.mark.live_crash

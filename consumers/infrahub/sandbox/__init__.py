@@ -16,10 +16,10 @@ What is simulated
 What is not
     Conflicts of a merge (the branch wins) and diff; ``at`` (time travel); accounts and roles; resource pools;
     profiles, groups and the other ``Core`` kinds that a document names but does not describe; computed and read-only
-    attributes (they stay null), the address tree (``parent``, ``children``, ``ip_addresses`` of prefixes); ``order`` (objects come in the
-    order of their making); events, webhooks, tasks; schema loading. Writes are
-    serial: the corruption that parallel writes of one object cause on the server does not happen here. Everything is
-    forgotten when the process ends, unless the store is kept in a file (:mod:`.store_file`).
+    attributes (they stay null), the address tree (``parent``, ``children``, ``ip_addresses`` of prefixes); ``order``
+    (objects come in the order of their making); events, webhooks, tasks; schema loading. Writes are serial: the
+    corruption that parallel writes of one object cause on the server does not happen here. Everything is forgotten
+    when the process ends, unless the store is kept in a file (:mod:`.store_file`).
 
 Faults can be switched on for chosen requests (:class:`SandboxFaults`), and every mutation that arrived is in a
 :class:`Journal`; over HTTP both are below ``/sandbox``.
