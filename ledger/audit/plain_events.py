@@ -125,8 +125,8 @@ class PlainEvents:
         size_at = self._mark_at + len(_MARK) + 8
         (size,) = _LENGTH(data, size_at)
         head = data[self._mark_at : size_at + 8 + size]
-        if size > 128:
-            raise struct.error("no run has such an id")
+        if size > 128 or not head.startswith(_MARK):
+            raise struct.error("no event of a stretch")
         return _layout(self._named, head)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ledger.audit.outcome_order import OutcomeOrder, PlannedOrder, planned_record
 from ledger.audit.plain_events import PlainEvents, Stretch
 from ledger.audit.projections import FoldedProjection, Sum
-from ledger.chain import ChainVerifier
+from ledger.chain import ChainVerifier, event_hash
 from ledger.events import StoredEvent
 from ledger.hashed_event import event_of, hashed_bytes, position_of
 from ledger.projections.registry import PROJECTIONS
@@ -91,6 +91,44 @@ def test_g08_hashes_that_were_computed_anew_do_not_make_it_one(what: str) -> Non
     assert _stretch(rechained(events, start=3)) is None
 
 
+@pytest.mark.rules("G8")
+def test_g08_an_event_that_links_to_another_one_is_no_stretch_though_every_hash_is_right() -> None:
+    events = _log()
+    linked = events[3]._replace(prev_hash=hashlib.sha256(b"x").digest())
+    events[3] = linked._replace(hash=event_hash(linked))
+    assert _stretch(rechained(events, start=4)) is None
+
+
+@pytest.mark.rules("G8")
+def test_g08_no_byte_of_an_event_can_be_another_without_being_read_as_what_it_is() -> None:
+    """Whoever computes the hash anew may make another event of it; a stretch then says just what that event says."""
+    events = _log(1)
+    before = ChainVerifier(URL, BRANCH)
+    before.feed(events[0])
+    whole = hashed_bytes(events[1])
+    for at in range(len(whole)):
+        data = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+        own_hash = hashlib.sha256(data).digest()
+        stretch = PlainEvents(URL, BRANCH).stretch([data], [own_hash], before)
+        if stretch is not None:
+            event = event_of(data, own_hash)
+            assert not ChainVerifier(URL, BRANCH, before.position, before.head).feed(event)
+            said = (event.run_id, event.position, event.ordinal, (event.operation_id or "").encode(), event.kind)
+            told = (stretch.run_id, stretch.first_position, stretch.first_ordinal, stretch.operations[0])
+            assert said == (*told, "operation.applied"), at
+
+
+@pytest.mark.rules("G8")
+def test_g08_a_time_that_no_calendar_has_is_left_to_who_can_say_so() -> None:
+    events = _log(1)
+    far = hashed_bytes(events[1])
+    at = len(far) - len(events[1].body) - 16
+    far = far[:at] + (2**62).to_bytes(8, "big") + far[at + 8 :]
+    before = ChainVerifier(URL, BRANCH)
+    before.feed(events[0])
+    assert PlainEvents(URL, BRANCH).stretch([far], [hashlib.sha256(far).digest()], before) is None
+
+
 @pytest.mark.parametrize(
     "body", [b'{"node_id":"n"}', b'{"duration_ms":2,"node_id":"n","note":null,"sent_ms":01}', b"{}"]
 )
@@ -107,17 +145,22 @@ def test_g09_projections_make_the_same_of_a_stretch_and_of_its_events() -> None:
     log.unknown(0)
     for ordinal in range(40):
         log.applied(ordinal, attempt=2 if ordinal == 0 else 1)
+    log.unknown(40)
+    log.applied(40)  # twice at its first attempt, which no database takes
+    log.applied(41)
     for projection in PROJECTIONS:
         sums = []
-        for first in (3, 5, 30, 42):  # events before it are fed one by one
+        for first in (3, 5, 30, 43):  # events before it are fed one by one
             folded = FoldedProjection(projection, len(log.events), log.events[-1].hash, Sum())
             for event in log.events[:first]:
                 folded.feed(event)
-            rest = log.events[first:]
-            if rest:
-                stretch = _behind(log.events[:first], rest)
-                assert folded.can_take(stretch)
-                folded.take_stretch(stretch)
+            for start, end in ((first, 42), (43, 45)):
+                if start < end:
+                    stretch = _behind(log.events[:start], log.events[start:end])
+                    assert folded.can_take(stretch)
+                    folded.take_stretch(stretch)
+                if end == 42 and first <= 42:
+                    folded.feed(log.events[42])
             folded.finish()
             sums.append((folded.folded, folded.reached))
         assert len(set(map(str, sums))) == 1, projection.name
@@ -189,6 +232,9 @@ def test_g03_outcomes_in_the_plans_order_have_its_digest_and_no_others() -> None
     gap = OutcomeOrder()
     gap.applied(1, _IDS[1:])
     assert not gap.is_order_of(_planned(4, creates))
+    moved = OutcomeOrder()
+    moved.applied(1, _IDS[:3])
+    assert not moved.is_order_of(_planned(3, creates))
     swapped = OutcomeOrder()
     swapped.applied(0, [_IDS[1], _IDS[0]])
     assert not swapped.is_order_of(_planned(2, creates))

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import Sampler
-from opentelemetry.trace import SpanContext
+from opentelemetry.trace import NoOpTracer, SpanContext
 
 from consumers.infrahub.exchange import FailedExchange
 from consumers.infrahub.transport import PooledTransport
@@ -153,6 +153,15 @@ async def test_a_failed_request_leaves_its_span_ended_and_marked(exporter: InMem
         await _sent(graphql({"errors": []}, status=500))
     (request,) = _named(exporter, "request")
     assert request.status.description == "FailedExchange"
+
+
+def test_a_tracer_that_makes_nothing_adds_nothing_to_a_request() -> None:
+    spans.use(NoOpTracer())
+    try:
+        with spans.span("one") as span:
+            assert (span.traceparent, span.headers()) == (None, {})
+    finally:
+        spans.use(None)
 
 
 async def test_code_of_others_that_breaks_a_span_breaks_nothing_else(bench: Bench) -> None:
