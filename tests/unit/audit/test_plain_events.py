@@ -150,11 +150,11 @@ def test_g09_projections_make_the_same_of_a_stretch_and_of_its_events() -> None:
     log.applied(41)
     for projection in PROJECTIONS:
         sums = []
-        for first in (3, 5, 30, 43):  # events before it are fed one by one
+        for first in (3, 5, 30, 43, 45):  # events before it are fed one by one
             folded = FoldedProjection(projection, len(log.events), log.events[-1].hash, Sum())
             for event in log.events[:first]:
                 folded.feed(event)
-            for start, end in ((first, 42), (43, 45)):
+            for start, end in ((first, 42), (max(first, 43), 45)):
                 if start < end:
                     stretch = _behind(log.events[:start], log.events[start:end])
                     assert folded.can_take(stretch)
