@@ -1,7 +1,7 @@
 """A hint that something was ordered, so that an idle writer looks at once: NOTIFY behind the commit, never in it.
 
 A commit that notifies takes a lock of the whole server, and the inbox is filled together with the log; so the hint is
-sent by a statement of its own afterwards, at most a hundred times a second, and may get lost. Nothing depends on it:
+sent by a statement of its own afterwards, at most ten times a second, and may get lost. Nothing depends on it:
 writers look at the inbox from time to time as well.
 """
 
@@ -22,7 +22,7 @@ from ledger.store.sqlstates import DRIVER_ERRORS
 _log = structlog.get_logger(__name__)
 
 CHANNEL = "apply_ledger_orders"
-_REST = 0.01
+_REST = 0.1
 _CLOSE_WITHIN = 2.0
 
 
