@@ -15,7 +15,7 @@ from tests.browser.conftest import ON_ONE_LOOP
 from tests.support.browser import PATIENCE, Watched, opened
 from tests.support.live_site import LiveSite, live_site
 
-pytestmark = ON_ONE_LOOP
+pytestmark = [*ON_ONE_LOOP, pytest.mark.timeout(300)]
 expect.set_options(timeout=PATIENCE)
 
 BRANCH = "pages"

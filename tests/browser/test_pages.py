@@ -96,7 +96,7 @@ async def _looked_at(window: Watched) -> None:
     await page.emulate_media(color_scheme="light")
     await window.require_accessible()
     await page.emulate_media(color_scheme="dark")
-    await window.require_accessible()
+    await window.require_accessible(colours_alone=True)
     size = page.viewport_size
     assert size is not None
     await page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})

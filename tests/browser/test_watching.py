@@ -51,6 +51,16 @@ async def test_what_no_screen_reader_could_tell_is_noticed(browser: Browser) -> 
             await watched.require_accessible()
 
 
+async def test_colours_that_are_too_much_alike_are_noticed_in_each_scheme(browser: Browser) -> None:
+    """The page's own colours are those of the browser: in the dark scheme grey on grey is still a fault."""
+    faint = GOOD.replace("<p>", "<p><font color=#777777>faint</font> ")
+    dark = faint.replace("<title>", "<meta name=color-scheme content='light dark'><title>")
+    async with opened(browser, ORIGIN, scheme="dark") as watched:
+        await _shown(watched, dark)
+        with pytest.raises(AssertionError, match="color-contrast"):
+            await watched.require_accessible(colours_alone=True)
+
+
 async def test_a_page_that_is_too_wide_is_noticed(browser: Browser) -> None:
     async with opened(browser, ORIGIN, size=NARROW) as watched:
         await _shown(watched, GOOD + f"<p>{'x' * 400}</p>")
