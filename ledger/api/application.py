@@ -63,6 +63,7 @@ def create_app(service: ApiService, tokens: TokenQueries | None, pages: PagesMak
         failures=RateLimiter(limits.failed_logins_per_minute / 60, max(10.0, limits.failed_logins_per_minute / 3)),
         metrics=service.metrics,
         sessions=Sessions(limits.session_hours * 3600),
+        tls_in_front=limits.secure_cookies,
     )
     return Gate(
         _routed(service),

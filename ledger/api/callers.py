@@ -30,6 +30,7 @@ class Callers:
         failures: of addresses whose tokens do not work.
         metrics: what is counted.
         sessions: of people who logged in.
+        tls_in_front: something else speaks TLS to browsers, and plain HTTP to this process.
         local: the session of local mode.
     """
 
@@ -38,6 +39,7 @@ class Callers:
     failures: RateLimiter
     metrics: ApiMetrics
     sessions: Sessions
+    tls_in_front: bool = False
     local: Session = field(default_factory=local_session)
 
     async def of_program(self, scope: Scope, headers: Headers) -> Caller:
@@ -110,8 +112,12 @@ class Callers:
         return Caller(stored.name, Role(stored.role), stored.token_id)
 
     def _session(self, scope: Scope, headers: Headers) -> Session | None:
-        cookie = cookie_in(headers.get("cookie", ""), secure=scope["scheme"] == "https")
+        cookie = cookie_in(headers.get("cookie", ""), secure=self.speaks_tls(scope))
         return None if cookie is None else self.sessions.find(cookie)
+
+    def speaks_tls(self, scope: Scope) -> bool:
+        """Whether the browser at the other end speaks TLS, so that a cookie may be kept to that."""
+        return self.tls_in_front or scope["scheme"] == "https"
 
 
 def address_of(scope: Scope) -> str:

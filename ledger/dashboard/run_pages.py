@@ -102,7 +102,7 @@ async def run(
     place = await reader.binding_row(binding_id)
     found = await reader.run(binding_id, run_id)
     # An order to go on with a run that has ended: until a writer takes it up, nothing of the run itself says so.
-    waits = any(order.run_id == run_id for order in await reader.ledger.open_orders(binding_id))
+    waits = await reader.ledger.run_is_ordered(binding_id, run_id)
     partial = request.headers.get("hx-request") == "true"
     operations = None if partial else await _operations(maker, found, OperationsQuery())
     return maker.page(

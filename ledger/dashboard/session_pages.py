@@ -53,7 +53,7 @@ async def login(
     _end(maker, request)
     cookie, _ = maker.callers.sessions.begin(caller.token_id or "")
     response = RedirectResponse(there, status_code=303)
-    _set_cookie(request, response, cookie, int(maker.callers.sessions.seconds))
+    _set_cookie(maker, request, response, cookie, int(maker.callers.sessions.seconds))
     return response
 
 
@@ -62,7 +62,7 @@ async def logout(request: Request, maker: Maker) -> Response:
     """Ends the session."""
     _end(maker, request)
     response = RedirectResponse("/login", status_code=303)
-    _set_cookie(request, response, "", 0)
+    _set_cookie(maker, request, response, "", 0)
     return response
 
 
@@ -88,13 +88,13 @@ async def _is_logged_in(maker: PageMaker, request: Request) -> bool:
 
 
 def _end(maker: PageMaker, request: Request) -> None:
-    before = cookie_in(request.headers.get("cookie", ""), secure=request.url.scheme == "https")
+    before = cookie_in(request.headers.get("cookie", ""), secure=maker.callers.speaks_tls(request.scope))
     if before is not None:
         maker.callers.sessions.end(before)
 
 
-def _set_cookie(request: Request, response: Response, value: str, seconds: int) -> None:
-    secure = request.url.scheme == "https"
+def _set_cookie(maker: PageMaker, request: Request, response: Response, value: str, seconds: int) -> None:
+    secure = maker.callers.speaks_tls(request.scope)
     response.set_cookie(
         cookie_name(secure=secure), value, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict"
     )

@@ -120,6 +120,10 @@ select id, head_position from ledger.binding where id = any ($1);
 select binding_id, count(*) as orders, min(received_at) as since from ledger.inbox
 where state = 'open' group by binding_id;
 
+-- name: run_is_ordered
+-- Whether an order for run $2 of binding $1 is open.
+select exists (select from ledger.inbox where binding_id = $1 and run_id = $2 and state = 'open');
+
 -- name: orders_page
 -- Orders for the writer of a binding, newest first, behind inbox row $2.
 select inbox_id, order_id, kind, run_id, state, body, position, received_at, closed_at

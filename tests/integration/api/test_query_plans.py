@@ -22,6 +22,8 @@ PAGES = {
     "operations_at": ["plan_operation_pkey", "projection_document_pkey"],
     "events": ["event_pkey"],
     "events_of_run": ["event_of_run"],
+    "waiting_orders": ["inbox_open"],
+    "run_is_ordered": ["inbox_one_open_order_of_a_kind"],
     "orders_page": ["inbox_pkey"],
     "refused_messages_page": ["intake_refusal_by_time"],
     "api_token": ["api_token_pkey"],
@@ -32,7 +34,8 @@ async def _plan(admin: Any, name: str) -> str:
     text = query(name)
     count = max([int(number) for number in re.findall(r"\$(\d+)", text)], default=0)
     await admin.execute(f"prepare {name} as {text}")
-    rows = await admin.fetch(f"explain (costs off) execute {name}({', '.join(['null'] * count)})")
+    arguments = f"({', '.join(['null'] * count)})" if count else ""
+    rows = await admin.fetch(f"explain (costs off) execute {name}{arguments}")
     return "\n".join(row[0] for row in rows)
 
 

@@ -76,6 +76,19 @@ async def test_g12_the_cookie_is_no_token_and_no_script_or_other_site_gets_it(si
         assert (flags["secure"], "domain" in flags) == ("True", False)
 
 
+async def test_behind_something_that_speaks_tls_the_cookie_is_kept_to_that(
+    shown_dsns: dict[str, str], site: Served
+) -> None:
+    limits = ApiLimits(secure_cookies=True)
+    async with served(shown_dsns, tokens=site.tokens, limits=limits) as behind, visitor(behind, None) as somebody:
+        value, flags = _cookie(await somebody.log_in(site.tokens[Role.READER]), f"__Host-{NAME}")
+        assert flags["secure"] == "True"
+        page = await somebody.get("/runs", headers={"Cookie": f"__Host-{NAME}={value}"})
+        assert page.status_code == 200
+        plain = await somebody.get("/runs", headers={"Cookie": f"{NAME}={value}"})
+        assert plain.status_code == 303, "a cookie that another name could have set"
+
+
 async def test_a_login_with_a_new_cookie_ends_the_old_one(site: Served) -> None:
     async with visitor(site, Role.READER) as somebody:
         old = dict(somebody.client.cookies)
