@@ -9,6 +9,8 @@ Beside the runs of :mod:`tests.support.told_story`:
 
 from __future__ import annotations
 
+from typing import Literal
+
 from collections.abc import Iterator
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -60,7 +62,7 @@ async def show(recording: Recorder) -> None:
     ledger = recording.ledger
     for order in await ledger.open_orders(recording.binding_id):
         if order.run_id != "run-waits":
-            state = "refused" if order.run_id == REFUSED_RUN.run_id else "done"
+            state: Literal["refused", "done"] = "refused" if order.run_id == REFUSED_RUN.run_id else "done"
             await recording.writer.close_order(recording.lease, order.inbox_id, state)
     stranger = DestinationBinding(url="http://other.example/instance", branch=f"{SCRIPT} {PICTURE} {REVERSED}"[:200])
     other = await ledger.register_binding(stranger)
