@@ -28,8 +28,8 @@ not listed fails, and so does a listed one that is no longer there.
 
 Compared in each answer: HTTP status, the headers `retry-after` and `x-infrahub-admission`, whether the body is JSON,
 and all of `data` and `errors` with messages, paths, codes, statuses and data. Ids, times and names that belong to one
-run are written as what they stand for; peers and errors have no order. Positions in the document (`locations`) are left
-out: they follow from the text that was sent.
+run are written as what they stand for; peers, errors and lists of permissions have no order. Positions in the document
+(`locations`) are left out: they follow from the text that was sent.
 
 Record anew after a change of cases or of the pinned server, with a test server's address in the variables of
 `make live`: `python -m tests.contract.cases.recording [group or case ...]`.

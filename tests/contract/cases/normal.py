@@ -11,6 +11,9 @@ _TIMES = frozenset({"updated_at", "created_at", "branched_from"})
 _UNREAD = frozenset({"locations"})
 """Where in the document an error is: nobody reads it, and it follows from the text that was sent."""
 
+_LIST_OF_PERMISSIONS = "one of the following permissions: "
+"""What stands behind it comes in another order with each start of the server."""
+
 
 class Names:
     """What stands for which text in a transcript."""
@@ -51,6 +54,9 @@ def _part(name: str, value: Any, names: Names) -> Any:
     if name in _TIMES and isinstance(value, str):
         return "<time>"
     found = _ordered(value, names)
+    if name == "message" and isinstance(found, str):
+        before, listed, permissions = found.partition(_LIST_OF_PERMISSIONS)
+        return before + listed + " | ".join(sorted(permissions.split(" | ")))
     if name in ("edges", "errors", "answers") and isinstance(found, list):
         found.sort(key=lambda item: names.text(json.dumps(item, sort_keys=True), number=False))
     return found
