@@ -9,9 +9,8 @@ Beside the runs of :mod:`tests.support.told_story`:
 
 from __future__ import annotations
 
-from typing import Literal
-
 from collections.abc import Iterator
+from typing import Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
