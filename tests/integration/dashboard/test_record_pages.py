@@ -1,0 +1,242 @@
+"""Pages of objects, orders, refusals, verification, workers and events: what they say is what the ledger holds."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ledger.api.tokens import Role
+from ledger.audit.publish import publish_checkpoint
+from ledger.audit.signed_note import SigningKey
+from ledger.dashboard import inbox_pages, object_pages
+from ledger.events import NewEvent, PlanSealed, new_event
+from ledger.plan.canonical import object_key
+from ledger.printable import visible
+from ledger.store.ledger import Ledger
+from ledger.store.records import BindingRow
+from tests.support.api import BASE, Served, served
+from tests.support.postgres import PostgresServer
+from tests.support.shown_ledger import HOSTILE, OBJECT_PAGES
+from tests.support.store import connection_to
+from tests.support.told_story import TAG, told_database
+from tests.support.visitors import Visitor, visitor
+
+pytestmark = pytest.mark.integration
+
+_TAGS = re.compile(r"<[^>]*>")
+
+
+def _words(page: str) -> str:
+    """What a page says, with single blanks."""
+    main = page[page.index("<main") :]
+    return " ".join(html.unescape(_TAGS.sub(" ", main)).split())
+
+
+async def _page(somebody: Visitor, path: str, status: int = 200) -> str:
+    answer = await somebody.get(path)
+    assert answer.status_code == status, answer.text
+    return answer.text
+
+
+@pytest.mark.rules("G3", "G6", "H16")
+@pytest.mark.parametrize("name", ["red", "blue", "green"])
+async def test_g06_an_object_page_tells_who_is_behind_each_value(site: Served, name: str) -> None:
+    path = f"/bindings/1/objects/{OBJECT_PAGES[name]}"
+    async with site.client(Role.AUDITOR) as api:
+        blame = (await api.get(f"{BASE}{path}/blame")).json()
+        history = (await api.get(f"{BASE}{path}/history")).json()
+    async with visitor(site, Role.AUDITOR) as auditor:
+        page = await _page(auditor, path)
+    words = _words(page)
+    assert blame["attributes"]
+    for entry in [*blame["attributes"], *history["items"]]:
+        assert f'href="/bindings/1/events/{entry["position"]}"' in page
+        assert f'href="/bindings/1/runs/{entry["run_id"]}"' in page
+        assert f'href="/bindings/1/runs/{entry["run_id"]}/operations/{entry["ordinal"]}"' in page
+        assert entry["recorded_at"][:19].replace("T", " ") + " UTC" in words
+        assert f"{entry['source']} · {visible(entry['actor'][:20])}" in words
+        assert visible(entry["reason"][:60]) in words
+    for attribute in blame["attributes"]:
+        assert f'title="{attribute["plan_checksum"]}"' in page
+        assert f'title="{attribute["operation_id"]}"' in page or attribute["operation_id"] in words
+        for earlier in attribute["earlier"]:
+            assert f'href="/bindings/1/events/{earlier["position"]}"' in page
+        assert not attribute["earlier"] or f"{attribute['earlier_total']} earlier" in words
+    for told in history["items"]:
+        assert not told["message"] or visible(told["message"][:60]) in words
+    assert ("its delete was recorded and not executed" in words) == bool(blame["deletes_recorded"])
+
+
+async def test_the_history_of_an_object_goes_on_page_by_page(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_pages, "PER_PAGE", 2)
+    path = f"/bindings/1/objects/{OBJECT_PAGES['red']}"
+    async with site.client(Role.AUDITOR) as api:
+        wanted = [item["position"] for item in (await api.get(f"{BASE}{path}/history")).json()["items"]]
+    found: list[int] = []
+    async with visitor(site, Role.AUDITOR) as auditor:
+        following: str | None = path
+        while following:
+            page = await _page(auditor, following)
+            history = page[page.index('id="history"') :]
+            found += [int(text) for text in re.findall(r'<th scope="row" class="n"><a [^>]*>(\d+)</a>', history)]
+            more = re.search(r'rel="next" href="([^"]+)"', history)
+            following = html.unescape(more[1]).partition("#")[0] if more else None
+    assert found == wanted
+    assert len(found) > 2
+
+
+async def test_an_object_is_found_as_the_command_finds_it(site: Served) -> None:
+    link = f'href="/bindings/1/objects/{OBJECT_PAGES["red"]}"'
+    async with visitor(site, Role.READER) as reader:
+        for identity in ("name=red", "  name=red \r\n\r\n", '{"name": "red"}'):
+            page = (await reader.get("/objects", params={"kind": f" {TAG} ", "identity": identity})).text
+            assert link in page, identity
+            assert "Attempted last" not in page
+        none = _words((await reader.get("/objects", params={"kind": TAG, "identity": "name=pink"})).text)
+        assert "Nothing was ever attempted on this object" in none
+        elsewhere = await reader.get("/objects", params={"kind": TAG, "identity": "name=red", "binding": "2"})
+        assert link not in elsewhere.text
+        for identity in ("red", "name=a\nname=b", "{", "[1]", '{"name": NaN}'):
+            refused = await reader.get("/objects", params={"kind": TAG, "identity": identity})
+            assert refused.status_code == 422, identity
+            assert "This names no object" in refused.text
+        recent = await _page(reader, "/objects")
+        for name in ("red", "blue", "green", *HOSTILE):
+            assert f'href="/bindings/1/objects/{OBJECT_PAGES[name]}"' in recent
+
+
+async def test_a_reference_leads_to_what_it_points_to(site: Served) -> None:
+    found = object_pages.peer_of({"peer_kind": "LocationRegion", "identity": {"name": "north"}})
+    assert found is not None
+    assert found.key == object_key("LocationRegion", {"name": "north"}).hex()
+    for other in (
+        "text",
+        None,
+        {},
+        {"peer_kind": 1, "identity": {}},
+        {"peer_kind": "a", "identity": {"a": float("nan")}},
+    ):
+        assert object_pages.peer_of(other) is None
+
+
+async def test_the_inbox_goes_on_page_by_page(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox_pages, "PER_PAGE", 3)
+    async with site.client(Role.READER) as api:
+        wanted = [item["run_id"] for item in (await api.get(f"{BASE}/bindings/1/inbox")).json()["items"]]
+    found: list[str] = []
+    async with visitor(site, Role.READER) as reader:
+        following: str | None = "/inbox?binding=1"
+        while following:
+            page = await _page(reader, following)
+            found += re.findall(r'href="/bindings/1/runs/([^"/]+)"', page)
+            more = re.search(r'rel="next" href="([^"]+)"', page)
+            following = html.unescape(more[1]) if more else None
+        assert found == wanted
+        both = await _page(reader, "/inbox")
+        assert "/bindings/1/runs/run-waits" in both
+        assert "/bindings/2/runs/run-lost" in both
+        assert (await reader.get("/inbox?binding=3")).status_code == 404
+
+
+async def test_refusals_stand_with_every_reason_first(site: Served) -> None:
+    async with visitor(site, Role.AUDITOR) as auditor, visitor(site, Role.READER) as reader:
+        page = await _page(auditor, "/refused")
+        assert _words(page).count("PeerNotFoundError :") == 5
+        assert "7 more" in _words(page)
+        assert "plan-commits" in page
+        seen = await _page(reader, "/refused")
+        assert "plan-commits" not in seen
+        assert "which auditors and operators see" in _words(seen)
+        assert "7 more" in _words(seen)
+
+
+async def test_workers_and_leases(site: Served) -> None:
+    async with visitor(site, Role.READER) as reader:
+        words = _words(await _page(reader, "/workers"))
+    assert "worker-1" in words
+    assert "1 without one" in words
+    assert re.search(r"infrahub.example:8000 main live host", words)
+
+
+@pytest.fixture
+def told_dsns(postgres18_server: PostgresServer) -> Iterator[dict[str, str]]:
+    yield from told_database(postgres18_server)
+
+
+@asynccontextmanager
+async def _auditor(dsns: dict[str, str]) -> AsyncIterator[Visitor]:
+    async with served(dsns) as site, visitor(site, Role.AUDITOR) as somebody:
+        yield somebody
+
+
+async def _forge(dsns: dict[str, str], change: str, *arguments: Any) -> None:
+    async with connection_to(dsns["admin"]) as admin:
+        await admin.execute("alter table ledger.event disable trigger all")
+        await admin.execute(change, *arguments)
+
+
+def _sealed_again(row: BindingRow) -> NewEvent:
+    """Something that is recorded behind a checkpoint."""
+    seal = PlanSealed(plan_checksum="a" * 64, operations_count=0, lines_root="b" * 64)
+    return new_event("plan.sealed", seal, url=row.url, branch=row.branch, n="again")
+
+
+@pytest.mark.rules("G8")
+async def test_g08_how_far_a_log_is_signed(told_dsns: dict[str, str]) -> None:
+    key = SigningKey("auditors", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+    async with _auditor(told_dsns) as auditor:
+        assert "no checkpoint" in _words(await _page(auditor, "/verification"))
+        async with await Ledger.open(told_dsns["writer"], allow_unsafe_fsync=True) as ledger:
+            [row] = await ledger.bindings()
+            done = await publish_checkpoint(ledger, row, [key])
+            signed = await _page(auditor, "/verification")
+            assert "signed up to its head" in _words(signed)
+            assert f"covers {done.position} events" in _words(signed)
+            assert "auditors" in _words(signed)
+            assert all(line in html.unescape(signed) for line in done.note.splitlines())
+            await ledger.append_control(row.id, [_sealed_again(row)])
+            assert "1 event behind the last checkpoint" in _words(await _page(auditor, "/verification"))
+        await _forge(
+            told_dsns,
+            "update ledger.event set body = '{\"position\": \"x\"}' where kind = 'checkpoint.published'",
+        )
+        assert "its checkpoint cannot be read" in _words(await _page(auditor, "/verification"))
+
+
+@pytest.mark.rules("G8")
+async def test_g08_an_event_that_was_changed_says_so(told_dsns: dict[str, str]) -> None:
+    async with _auditor(told_dsns) as auditor:
+        whole = await _page(auditor, "/bindings/1/events/5")
+        assert "computed again: the same" in whole
+        assert "that of the event before" in whole
+        assert 'role="alert"' not in whole
+        assert "the beginning" in await _page(auditor, "/bindings/1/events/1")
+        await _forge(told_dsns, "update ledger.event set body = '{ \"a\":1}' where position = 5")
+        forged = await _page(auditor, "/bindings/1/events/5")
+        assert "this event was changed after it was recorded" in forged
+        assert "not the one spelling of their value" in forged
+        await _forge(told_dsns, "update ledger.event set hash = sha256('x') where position = 5")
+        assert "It does not chain to the event before it" in await _page(auditor, "/bindings/1/events/6")
+        raw = await auditor.get("/api/v1/bindings/1/events/5/body")
+        assert raw.content == b'{ "a":1}'
+
+
+async def test_the_log_is_read_from_its_end_and_from_any_place(site: Served) -> None:
+    async with site.client(Role.AUDITOR) as api:
+        head = (await api.get(f"{BASE}/bindings/1")).json()["head_position"]
+    async with visitor(site, Role.AUDITOR) as auditor:
+        newest = await _page(auditor, "/bindings/1/events")
+        shown = [int(text) for text in re.findall(r'<th scope="row" class="n"><a [^>]*>(\d+)</a>', newest)]
+        assert shown == list(range(head, max(0, head - 50), -1))
+        some = await _page(auditor, "/bindings/1/events?until=3")
+        assert [int(text) for text in re.findall(r'<th scope="row" class="n"><a [^>]*>(\d+)</a>', some)] == [3, 2, 1]
+        assert 'rel="prev"' in some
+        assert 'rel="next"' not in some
+        beyond = await _page(auditor, f"/bindings/1/events?until={head + 1000}")
+        assert [int(t) for t in re.findall(r'<th scope="row" class="n"><a [^>]*>(\d+)</a>', beyond)] == shown
