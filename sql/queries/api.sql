@@ -121,8 +121,11 @@ select binding_id, count(*) as orders, min(received_at) as since from ledger.inb
 where state = 'open' group by binding_id;
 
 -- name: run_is_ordered
--- Whether an order for run $2 of binding $1 is open.
-select exists (select from ledger.inbox where binding_id = $1 and run_id = $2 and state = 'open');
+-- Whether an order for run $2 of binding $1 is open. Not "exists": that would take the order away, which leads to the
+-- index of a run's orders.
+select coalesce((
+    select true from ledger.inbox where binding_id = $1 and run_id between $2 and $2 and state = 'open'
+    order by run_id, kind limit 1), false);
 
 -- name: orders_page
 -- Orders for the writer of a binding, newest first, behind inbox row $2.
