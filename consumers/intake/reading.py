@@ -38,15 +38,26 @@ from ledger.store.records import MessagePlace
 
 _log = structlog.get_logger(__name__)
 Take = Callable[[ReceivedMessage], Awaitable[object]]
+TakeTogether = Callable[[Sequence[ReceivedMessage]], Awaitable[object]]
 
 
 class Intake:
     """Reads one topic as a member of a group until it is told to stop."""
 
-    def __init__(self, settings: IntakeSettings, take: Take, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """``take`` handles one message and returns once that is durable (:class:`MessageTaker`)."""
+    def __init__(
+        self,
+        settings: IntakeSettings,
+        take: Take,
+        *,
+        take_together: TakeTogether | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``take`` handles one message and returns once that is durable (:class:`MessageTaker`); ``take_together``
+        does so with up to ``take_at_once`` of one partition, and is preferred where it is given.
+        """
         self._settings = settings
         self._take = take
+        self._take_together = take_together
         self._clock = clock
         self._alive_at = clock()
         self._rebalances = _Rebalances()
@@ -190,25 +201,34 @@ class Intake:
     ) -> None:
         durable: int | None = None
         is_away = False
-        for record in records:
+        at_once = 1 if self._take_together is None else self._settings.take_at_once
+        for first in range(0, len(records), at_once):
             # What was read before a rebalance is somebody else's now, or comes again from the committed offset.
             if self._rebalances.epoch != epoch or stop.is_set():
                 break
+            some = records[first : first + at_once]
             try:
-                await self._take(_received(record))
+                await self._take_some([_received(record) for record in some])
             except PASSING as exc:
-                _log.warning("the ledger is away; the message waits", place=str(_place(record)), why=str(exc))
+                _log.warning("the ledger is away; the message waits", place=str(_place(some[0])), why=str(exc))
                 with suppress(IllegalStateError):  # the partition was taken away meanwhile
-                    consumer.seek(partition, record.offset)
+                    consumer.seek(partition, some[0].offset)
                 is_away = True
                 break
             finally:
                 self._alive_at = self._clock()
-            durable = record.offset + 1
+            durable = some[-1].offset + 1
         if durable is not None and self._rebalances.epoch == epoch:
             await self._commit(consumer, {partition: durable})
         if is_away:
             await _wait(stop, self._settings.retry_wait)
+
+    async def _take_some(self, messages: Sequence[ReceivedMessage]) -> None:
+        if self._take_together is not None:
+            await self._take_together(messages)
+            return
+        for message in messages:
+            await self._take(message)
 
     async def _commit(self, consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
         """Exactly these offsets. A commit that fails costs a repetition, which the inbox recognises (FF30, FF31)."""

@@ -23,6 +23,7 @@ class IntakeSettings(BaseModel):
         heartbeat_interval: between two signs of life.
         poll_wait: how long one poll waits for messages.
         poll_records: at most so many messages in one poll.
+        take_at_once: at most so many are taken in one transaction, which holds up the writer of their destination.
         stuck_after: without a finished poll for so long the intake ends with a named reason.
         retry_wait: before a message is tried again while the ledger is away.
     """
@@ -41,5 +42,6 @@ class IntakeSettings(BaseModel):
     heartbeat_interval: float = Field(default=3.0, gt=0)
     poll_wait: float = Field(default=0.5, gt=0)
     poll_records: int = Field(default=100, ge=1)
+    take_at_once: int = Field(default=20, ge=1)
     stuck_after: float = Field(default=60.0, gt=0)
     retry_wait: float = Field(default=1.0, gt=0)

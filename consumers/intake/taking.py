@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,6 +44,8 @@ class InboxPort(Protocol):
     async def binding(self, binding: DestinationBinding) -> BindingRow | None: ...  # noqa: D102
 
     async def submit_commit(self, binding_id: int, commit: PlanCommit) -> Receipt: ...  # noqa: D102
+
+    async def submit_commits(self, binding_id: int, commits: Sequence[PlanCommit]) -> list[Receipt]: ...  # noqa: D102
 
     async def refuse_message(  # noqa: D102
         self, place: MessagePlace, *, digest: bytes, findings: Sequence[Finding], binding: BindingRow | None
@@ -87,6 +90,35 @@ class MessageTaker:
             _log.exception("a message could not be taken because of a defect", place=str(message.place))
             await self._refuse(message, _defect(exc))
         return None
+
+    async def take_together(self, messages: Sequence[ReceivedMessage]) -> list[Receipt | None]:
+        """The same for several in their order, in one transaction where nothing speaks against it.
+
+        Where anything does (one is no commit, or is refused, or they are of two destinations) each is taken alone.
+
+        Raises:
+            As :meth:`take`; what came before is then recorded or not, and taking all of them again changes nothing.
+        """
+        receipts = await self._submit_together(messages) if len(messages) > 1 else None
+        return list(receipts) if receipts is not None else [await self.take(message) for message in messages]
+
+    async def _submit_together(self, messages: Sequence[ReceivedMessage]) -> list[Receipt] | None:
+        """Their receipts, or None where they have to be taken one by one; nothing is recorded of them then."""
+        try:
+            commits = [decode_commit(message.key, message.value, message.headers) for message in messages]
+            (key,) = {message_key(commit.binding) for commit in commits}
+            binding = self._declared[key]
+            with ExitStack() as stack:
+                for commit in commits:
+                    told = {"apply_ledger.run_id": commit.run_id}
+                    stack.enter_context(
+                        spans.span("intake", kind="consumer", parent=commit.traceparent, attributes=told)
+                    )
+                return await self._ledger.submit_commits(await self._id_of(binding), commits)
+        except _NOT_THE_MESSAGE:
+            raise
+        except Exception:  # noqa: BLE001 - whatever it is, each is taken alone, and what is wrong with one is recorded there
+            return None
 
     async def _submit(self, message: ReceivedMessage) -> Receipt:
         commit = decode_commit(message.key, message.value, message.headers)

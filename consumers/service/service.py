@@ -154,12 +154,12 @@ class Service:
         ) as ledger:
             taker = MessageTaker(ledger, self.declared)
 
-            async def take(message: ReceivedMessage) -> None:
-                receipt = await taker.take(message)
-                outcome = "refused" if receipt is None else ("taken" if receipt.first else "repeated")
-                self.metrics.messages.labels(outcome).inc()
+            async def take(messages: Sequence[ReceivedMessage]) -> None:
+                for receipt in await taker.take_together(messages):
+                    outcome = "refused" if receipt is None else ("taken" if receipt.first else "repeated")
+                    self.metrics.messages.labels(outcome).inc()
 
-            self._reading = Intake(self.intake, take)
+            self._reading = Intake(self.intake, taker.take, take_together=take)
             try:
                 await self._reading.run_until(stop)
             finally:

@@ -23,6 +23,8 @@ from ledger.store.records import (
     Receipt,
     RunFacts,
 )
+from ledger.store.session import transaction
+from ledger.store.sql_files import query
 
 _OPENING = frozenset({"plan.committed", "run.started", "run.resumed"})
 _STARTING = frozenset({"run.started", "run.resumed"})
@@ -44,36 +46,44 @@ class OrderQueries(BindingQueries):
             UnknownPositionError: the plan's ledger position is not of this ledger.
             BodyTooLargeError: the commit, its reason or its actor.
         """
-        _check_texts(commit.actor, commit.reason)
-        row = await self.binding(commit.binding)
-        if row is None or row.id != binding_id:
-            row = await self._binding_by_id(binding_id)
-            raise InvalidCallError(
-                checked="the binding of a commit",
-                expected=str(row.binding),
-                found=str(commit.binding),
-                next_action="submit it to the binding that it names",
-            )
-        _check_position(commit, row.head_position)
-        event = new_event(
-            "plan.committed",
-            PlanCommitted(commit=commit),
-            url=row.url,
-            branch=row.branch,
-            run_id=commit.run_id,
-            n=commit.commit_id,
-        )
-        receipt = await self._session.row(
-            "submit_commit",
-            binding_id,
-            uuid.uuid4(),
-            commit.canonical_bytes().decode(),
-            event.event_id,
-            SCHEMA_VERSION,
-            event.body.decode(),
-        )
+        row = await self._submittable(binding_id, [commit])
+        receipt = await self._session.row("submit_commit", *_submission(row, commit))
         self._session.ringer.ring(binding_id)
         return _receipt(receipt)
+
+    async def submit_commits(self, binding_id: int, commits: Sequence[PlanCommit]) -> list[Receipt]:
+        """Several of one binding, in this order and in one transaction: all are recorded, or none.
+
+        Raises:
+            As :meth:`submit_commit`, for the first that is refused.
+        """
+        row = await self._submittable(binding_id, commits)
+        text, calls = query("submit_commit"), [_submission(row, commit) for commit in commits]
+
+        async def work(connection: Any) -> list[Any]:
+            async with transaction(connection):
+                return [await connection.fetchrow(text, *call) for call in calls]
+
+        receipts = await self._session.run(work, doing="the ledger's answer to several commits")
+        self._session.ringer.ring(binding_id)
+        return [_receipt(receipt) for receipt in receipts]
+
+    async def _submittable(self, binding_id: int, commits: Sequence[PlanCommit]) -> BindingRow:
+        """The binding's row, where these commits may be put into its inbox."""
+        row = await self.binding(commits[0].binding)
+        if row is None or row.id != binding_id:
+            row = await self._binding_by_id(binding_id)
+        for commit in commits:
+            _check_texts(commit.actor, commit.reason)
+            if not commit.binding.same_as(row.binding):
+                raise InvalidCallError(
+                    checked="the binding of a commit",
+                    expected=str(row.binding),
+                    found=str(commit.binding),
+                    next_action="submit it to the binding that it names",
+                )
+            _check_position(commit, row.head_position)
+        return row
 
     async def submit_resume(
         self,
@@ -235,6 +245,20 @@ def _check_position(commit: PlanCommit, head: int) -> None:
             found=str(commit.ledger_position),
             next_action="make a fresh plan beside this ledger",
         )
+
+
+def _submission(row: BindingRow, commit: PlanCommit) -> tuple[Any, ...]:
+    """What the database's function is called with."""
+    event = new_event(
+        "plan.committed",
+        PlanCommitted(commit=commit),
+        url=row.url,
+        branch=row.branch,
+        run_id=commit.run_id,
+        n=commit.commit_id,
+    )
+    body = commit.canonical_bytes().decode()
+    return (row.id, uuid.uuid4(), body, event.event_id, SCHEMA_VERSION, event.body.decode())
 
 
 def _receipt(row: Any) -> Receipt:

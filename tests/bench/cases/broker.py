@@ -97,16 +97,15 @@ class _Intake:
             await ledger.register_binding(BINDING)
             taker = MessageTaker(ledger, [BINDING])
 
-            async def take(message: ReceivedMessage) -> None:
+            async def take(messages: Sequence[ReceivedMessage]) -> None:
                 nonlocal taken
-                await taker.take(message)
-                taken += 1
+                taken += len(await taker.take_together(messages))
                 if taken == self._count:
                     stop.set()
 
             settings = IntakeSettings(brokers=topic.brokers, topic=topic.name, group=f"intake-{topic.name}")
             started = time.perf_counter()
-            await Intake(settings, take).run_until(stop)
+            await Intake(settings, taker.take, take_together=take).run_until(stop)
             return self._count / (time.perf_counter() - started)
 
     async def plain(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from consumers.intake.taking import MessageTaker, ReceivedMessage
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit
 from ledger.commit_message import encode_commit
-from ledger.store.errors import UnknownBindingError
+from ledger.store.errors import CommitConflictError, LedgerUnavailableError, UnknownBindingError
 from ledger.store.records import MessagePlace, Receipt
 from tests.support.store import BINDING, make_commit
 
@@ -24,6 +25,9 @@ class _Inbox:
         self.id = 1
         self.registered = 0
         self.taken: list[str] = []
+        self.together: list[int] = []
+        self.refused: list[int] = []
+        self.conflicts: set[str] = set()
 
     async def register_binding(self, binding: DestinationBinding) -> int:
         self.registered += 1
@@ -33,13 +37,22 @@ class _Inbox:
         return None
 
     async def submit_commit(self, binding_id: int, commit: PlanCommit) -> Receipt:
+        if commit.run_id in self.conflicts:
+            raise CommitConflictError(checked="x", expected="x", found="x", next_action="x")
         if binding_id != self.id:
             raise UnknownBindingError(checked="id", expected="known", found="not", next_action="register")
         self.taken.append(commit.run_id)
         return Receipt(order_id=uuid.uuid4(), inbox_id=len(self.taken), first=True, position=1)
 
+    async def submit_commits(self, binding_id: int, commits: Sequence[PlanCommit]) -> list[Receipt]:
+        self.together.append(len(commits))
+        if any(commit.run_id in self.conflicts for commit in commits):
+            raise CommitConflictError(checked="x", expected="x", found="x", next_action="x")
+        return [await self.submit_commit(binding_id, commit) for commit in commits]
+
     async def refuse_message(self, place: MessagePlace, **_: Any) -> bool:
-        raise AssertionError(f"{place} is a commit")
+        self.refused.append(place.offset)
+        return True
 
 
 def _messages(count: int) -> Sequence[ReceivedMessage]:
@@ -61,3 +74,42 @@ async def test_g10_a_ledger_that_was_made_anew_takes_what_comes() -> None:
     await taker.take(third)
     await taker.take(fourth)
     assert (inbox.registered, inbox.taken) == (2, ["run-0", "run-1", "run-2", "run-3"])
+
+
+@pytest.mark.rules("G7", "G10")
+async def test_g10_commits_of_one_destination_are_taken_in_one_call_and_in_their_order() -> None:
+    inbox = _Inbox()
+    receipts = await MessageTaker(inbox, [BINDING]).take_together(_messages(5))
+    assert (inbox.together, inbox.taken) == ([5], [f"run-{number}" for number in range(5)])
+    assert [receipt.inbox_id for receipt in receipts if receipt is not None] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.rules("G10")
+@pytest.mark.parametrize("how", ["poison", "conflict", "made anew"])
+async def test_g10_where_one_speaks_against_it_each_is_taken_alone(how: str) -> None:
+    inbox, messages = _Inbox(), list(_messages(4))
+    taker = MessageTaker(inbox, [BINDING])
+    await taker.take(messages.pop(0))
+    if how == "poison":
+        messages[1] = replace(messages[1], value=b"\xff no commit")
+    elif how == "conflict":
+        inbox.conflicts.add("run-2")
+    else:
+        inbox.id = 2
+    receipts = await taker.take_together(messages)
+    refused = [] if how == "made anew" else [2]
+    assert (inbox.refused, [receipt is None for receipt in receipts]) == (refused, [False, bool(refused), False])
+    assert inbox.taken == ["run-0", "run-1", *([] if refused else ["run-2"]), "run-3"]
+
+
+@pytest.mark.rules("G10")
+async def test_g10_a_ledger_that_is_away_is_no_fault_of_the_messages() -> None:
+    inbox = _Inbox()
+
+    async def away(binding_id: int, commits: Sequence[PlanCommit]) -> list[Receipt]:
+        raise LedgerUnavailableError(checked="x", expected="x", found="x", next_action="x")
+
+    inbox.submit_commits = away  # type: ignore[method-assign]  # the ledger is away from here on
+    with pytest.raises(LedgerUnavailableError):
+        await MessageTaker(inbox, [BINDING]).take_together(_messages(2))
+    assert (inbox.taken, inbox.refused) == ([], [])
