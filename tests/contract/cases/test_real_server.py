@@ -15,7 +15,8 @@ from tests.contract.cases.schema import SERVED_FILE, ensure_probe_kinds, served_
 from tests.contract.cases.talk import Place
 from tests.live.infrahub import LiveInfrahub
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+"""A merge takes ten seconds on a machine that does nothing else, and minutes on one that does."""
 
 
 @pytest.fixture(scope="module")
