@@ -131,6 +131,10 @@ async def test_g07_resume_and_stop_from_a_page_are_one_order_each(operator: Visi
             )
         orders = [order for order in await recording.ledger.open_orders(1) if order.kind == kind]
         assert [(order.run_id, order.body["reason"]) for order in orders] == [(run_id, "looked at it")]
+        # Also once it was carried out: a form that a browser sends again is no other order.
+        await recording.writer.close_order(recording.lease, orders[0].inbox_id, "done")
+        assert (await operator.send(page, form)).status_code == 303
+        assert [order for order in await recording.ledger.open_orders(1) if order.kind == kind] == []
 
 
 @pytest.mark.rules("G12")
