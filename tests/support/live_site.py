@@ -18,6 +18,8 @@ from ledger.store.embedded import EmbeddedPostgres
 from tests.support.command_line import PROGRAM, TOKEN, CommandLine
 from tests.support.store import until
 
+START_WITHIN = 180.0
+"""Seconds for a process to say that it serves; the first one makes its database."""
 SCHEMA = Path(__file__).resolve().parents[1] / "data" / "schema-api.json"
 
 
@@ -46,7 +48,7 @@ class LiveSite:
     async def writer(self) -> AsyncIterator[None]:
         """`work`, while the block runs."""
         with _running(self.cli, "work") as (process, said):
-            await until(_says(process, said, "serving "), within=60.0)
+            await until(_says(process, said, "serving "), within=START_WITHIN)
             yield
 
 
@@ -61,14 +63,15 @@ async def live_site(folder: Path, branch: str) -> AsyncIterator[LiveSite]:
         cli = CommandLine(folder, sandbox, branch, home / "ledger")
         try:
             with _running(cli, "serve", "--port", "0") as (process, said):
-                await until(_says(process, said, "the ledger at "), within=60.0)
+                await until(_says(process, said, "the ledger at "), within=START_WITHIN)
                 found = re.search(r"the ledger at (http://[^/\s]+)", said.read_text())
                 assert found is not None
                 yield LiveSite(cli, found[1])
         finally:
             sandbox.faults.clear()
             await EmbeddedPostgres(home / "ledger").stop()
-            shutil.rmtree(home)
+            # a server that was still starting removes files of its own meanwhile
+            await asyncio.to_thread(shutil.rmtree, home, ignore_errors=True)
 
 
 @contextmanager
