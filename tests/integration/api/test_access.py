@@ -302,8 +302,10 @@ async def test_metrics_count_by_address_and_name_no_run(api: Served) -> None:
     assert "run-1" not in text
 
 
-async def test_readiness_names_what_is_away(api: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    api.service.follower.trouble = "LedgerUnavailableError: the connection"
+async def test_readiness_names_what_is_away(api: Served) -> None:
+    follower = api.service.follower
+    await follower.__aexit__(None, None, None)  # its next look would find that all is well
+    follower.trouble = "LedgerUnavailableError: the connection"
     async with api.client(None) as client:
         response = await client.get("/readyz")
     assert response.status_code == 503
