@@ -17,7 +17,10 @@ _MARK = 40
 """Room for what a cut says of itself; where it would take more than half of the room, a cut says no more than "…"."""
 
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-_USER_INFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s]*@")
+_USER_INFO = re.compile(r"://[^/?#\s]*@")
+_BEHIND_THE_PATH = re.compile(r"[?#](?!query-sha256=[0-9a-f]{64}(?![0-9A-Za-z&=%]))")
+_CLOSING = "'\"`,;:.)]}>"
+"""What stands behind an address and is not part of it: quotation marks, brackets, the end of a sentence."""
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
 
@@ -46,12 +49,26 @@ def words(text: str, limit: int = MAX_WORDS) -> str:
 
 
 def refusal_words(text: str) -> str:
-    """:func:`words` of a refusal, without the user info of a URL wherever one stands (G12).
+    """:func:`words` of a refusal, without user info, query and fragment of a URL wherever one stands (G12).
 
     A refusal quotes what it found in the wrong place, and what stands there is anybody's: an address with a password
-    where a checksum belongs is still an address with a password.
+    where a checksum belongs is still an address with a password, and one with ``?token=`` tells a token.
     """
-    return words(_USER_INFO.sub(r"\1…@", text) if "://" in text else text)
+    if "://" in text:
+        text = re.sub(r"\S+", _without_query, _USER_INFO.sub("://…@", text))
+    return words(text)
+
+
+def _without_query(match: re.Match[str]) -> str:
+    """A run of characters; where an address is in it, up to its query or fragment that is no fingerprint."""
+    run = match.group()
+    address = run.find("://")
+    query = None if address < 0 else _BEHIND_THE_PATH.search(run, address)
+    if query is None:
+        return run
+    behind = run[query.end() :]
+    told = behind.rstrip(_CLOSING)
+    return f"{run[: query.end()]}…{behind[len(told) :]}" if told else run
 
 
 def visible_json(text: str) -> str:

@@ -116,9 +116,12 @@ async def test_a_crashed_server_is_started_again_with_its_data(folder: Path) -> 
     dsns = await server.ensure_running()
     await _execute(dsns, "create table kept as select 7 as n")
     pid = _require(server.status().pid)
+    assert not server.status().crashed
     os.kill(pid, signal.SIGKILL)
+    await until(lambda: server.status().crashed)
 
     assert (await server.ensure_running()) == dsns
+    assert not server.status().crashed
     assert await _value(dsns.admin, "select n from kept") == 7
     assert server.status().pid != pid
 
