@@ -15,6 +15,7 @@ import pytest
 
 from ledger.store.embedded import Dsns, EmbeddedPostgres
 from ledger.store.system_account import server_account
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.integration]
 
