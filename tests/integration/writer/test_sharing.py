@@ -23,7 +23,7 @@ from tests.support.waiting import until, until_true
 pytestmark = [pytest.mark.integration, pytest.mark.rules("G2")]
 
 BINDINGS = [BINDING.model_copy(update={"branch": f"b{number}"}) for number in range(4)]
-TIMES = SharingTimes(beat_interval=0.05, beat_ttl=1.0, grace=0.5)
+TIMES = SharingTimes(beat_interval=0.05, beat_ttl=10.0, grace=10.0)  # nobody dies here: only a slow machine is silent
 
 
 @pytest.fixture
