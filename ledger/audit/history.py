@@ -134,35 +134,67 @@ class ObjectHistory:
 
     def blame(self) -> dict[str, Any]:
         """Each attribute with the assertion that its value is from, the earlier ones, and what is in doubt since."""
-        applied = [assertion for assertion in self.assertions if assertion.result == "applied"]
-        names = sorted({name for assertion in self._written() for name in assertion.fields})
         return {
             **self.head(),
-            "node_id": next((node for node in (entry.facts["node_id"] for entry in reversed(applied)) if node), None),
-            "attributes": [self._attribute(name) for name in names],
-            "deletes_recorded": [
-                dict(assertion.facts)
-                for assertion in self.assertions
-                if assertion.action == "delete" and assertion.result == "skipped"
-            ],
+            "node_id": self.node_id(),
+            "attributes": [attributed.document() for attributed in self.attributed()],
+            "deletes_recorded": [dict(assertion.facts) for assertion in self.deletes_recorded()],
         }
 
-    def _written(self) -> list[Assertion]:
-        """Those that have, or may have, reached the destination."""
-        return [assertion for assertion in self.assertions if assertion.result in ("applied", "unknown")]
+    def node_id(self) -> str | None:
+        """The last one that the destination named of it."""
+        applied = (assertion for assertion in reversed(self.assertions) if assertion.result == "applied")
+        return next((node for node in (assertion.facts["node_id"] for assertion in applied) if node), None)
 
-    def _attribute(self, name: str) -> dict[str, Any]:
-        told = [(entry, entry.changes[name]) for entry in self._written() if name in entry.fields]
-        certain = [{**change, **entry.facts} for entry, change in told if entry.result == "applied"]
-        doubt = [{**change, **entry.facts} for entry, change in told if entry.result == "unknown"]
-        last = certain[-1] if certain else None
-        since = 0 if last is None else last["position"]
+    def deletes_recorded(self) -> list[Assertion]:
+        """The deletes of it that were planned, and are never executed; oldest first."""
+        return [found for found in self.assertions if found.action == "delete" and found.result == "skipped"]
+
+    def attributed(self) -> list[Attributed]:
+        """Its attributes by name, each with the assertions that have, or may have, reached the destination."""
+        told: dict[str, list[Assertion]] = {}
+        for assertion in self.assertions:
+            if assertion.result in ("applied", "unknown"):
+                for name in assertion.fields:
+                    told.setdefault(name, []).append(assertion)
+        return [_attributed(name, told[name]) for name in sorted(told)]
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """Who is behind one attribute.
+
+    Attributes:
+        name: of the attribute.
+        last: the assertion that its value is from; None where none is known to have been applied.
+        earlier: those applied before it, oldest first.
+        in_doubt: those since then of which nobody knows whether they were, oldest first.
+    """
+
+    name: str
+    last: Assertion | None
+    earlier: Sequence[Assertion]
+    in_doubt: Sequence[Assertion]
+
+    def document(self) -> dict[str, Any]:
+        """All of it for machines."""
         return {
-            "name": name,
-            **(last or {"value": None, "outcome": "unknown"}),
-            "earlier": certain[:-1],
-            "in_doubt": [entry for entry in doubt if entry["position"] > since],
+            "name": self.name,
+            **({"value": None, "outcome": "unknown"} if self.last is None else self.told(self.last)),
+            "earlier": [self.told(assertion) for assertion in self.earlier],
+            "in_doubt": [self.told(assertion) for assertion in self.in_doubt],
         }
+
+    def told(self, assertion: Assertion) -> dict[str, Any]:
+        """What one assertion says of this attribute, and whose word it is."""
+        return {**assertion.changes[self.name], **assertion.facts}
+
+
+def _attributed(name: str, told: Sequence[Assertion]) -> Attributed:
+    applied = [assertion for assertion in told if assertion.result == "applied"]
+    since = applied[-1].outcome.position if applied else 0
+    doubt = [found for found in told if found.result == "unknown" and found.outcome.position > since]
+    return Attributed(name, applied[-1] if applied else None, applied[:-1], doubt)
 
 
 async def object_history(

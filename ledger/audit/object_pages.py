@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ledger.audit.bodies import parsed_object
-from ledger.audit.history import Assertion, ObjectHistory, assertions_of
+from ledger.audit.history import Assertion, Attributed, ObjectHistory, assertions_of
 from ledger.plan.asserted import asserted_fields
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow, ObjectOutcome
@@ -52,14 +52,35 @@ async def short_blame(ledger: Ledger, row: BindingRow, key: bytes, *, most: int)
     outcomes = await ledger.object_outcomes(row.id, key)
     if not outcomes:
         return None
-    document = _history(row, outcomes, list(_unexplained(outcomes))).blame()
-    deletes = document["deletes_recorded"]
-    document |= {"deletes_recorded": _newest(deletes, most), "deletes_recorded_total": len(deletes)}
-    for attribute in document["attributes"]:
-        for name in ("earlier", "in_doubt"):
-            attribute |= {name: _newest(attribute[name], most), f"{name}_total": len(attribute[name])}
-    await _explain(ledger, row, outcomes, document["attributes"])
-    return document
+    history = _history(row, outcomes, list(_unexplained(outcomes)))
+    attributed, deletes = history.attributed(), history.deletes_recorded()
+    shown = {
+        found.outcome.position for one in attributed for found in (one.last, *_newest(one.in_doubt, most)) if found
+    }
+    explained = await assertions_of(ledger, row.id, [found for found in outcomes if found.position in shown])
+    by_position = {assertion.outcome.position: assertion for assertion in explained}
+    return {
+        **history.head(),
+        "node_id": history.node_id(),
+        "attributes": [_short(one, by_position, most) for one in attributed],
+        "deletes_recorded": [_in_short(found.facts) for found in _newest(deletes, most)],
+        "deletes_recorded_total": len(deletes),
+    }
+
+
+def _short(one: Attributed, explained: Mapping[int, Assertion], most: int) -> dict[str, Any]:
+    """One attribute; what was there before, and on whose word it went on, with its value and what is in doubt alone."""
+    whole = Attributed(
+        one.name,
+        None if one.last is None else explained[one.last.outcome.position],
+        earlier=(),
+        in_doubt=[explained[found.outcome.position] for found in _newest(one.in_doubt, most)],
+    )
+    return whole.document() | {
+        "earlier": [_in_short(one.told(found)) for found in _newest(one.earlier, most)],
+        "earlier_total": len(one.earlier),
+        "in_doubt_total": len(one.in_doubt),
+    }
 
 
 def _history(row: BindingRow, outcomes: Sequence[ObjectOutcome], assertions: Sequence[Assertion]) -> ObjectHistory:
@@ -81,23 +102,9 @@ def _unexplained(outcomes: Sequence[ObjectOutcome]) -> Iterator[Assertion]:
         yield Assertion(outcome, action, fields, observed={}, coverage_recorded=False, resumed=None)
 
 
-def _newest(entries: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
-    return [
-        {name: value for name, value in entry.items() if name not in _ALONE_KNOWN_IN_WHOLE}
-        for entry in entries[: -most - 1 : -1]
-    ]
+def _newest(entries: Sequence[Assertion], most: int) -> Sequence[Assertion]:
+    return entries[: -most - 1 : -1]
 
 
-async def _explain(
-    ledger: Ledger, row: BindingRow, outcomes: Sequence[ObjectOutcome], attributes: Sequence[dict[str, Any]]
-) -> None:
-    """Add what was there before, and on whose word it went on, to the values that stand and to those in doubt."""
-    shown = [entry for attribute in attributes for entry in (attribute, *attribute["in_doubt"]) if "position" in entry]
-    names = {id(entry): attribute["name"] for attribute in attributes for entry in (attribute, *attribute["in_doubt"])}
-    positions = {entry["position"] for entry in shown}
-    known = await assertions_of(ledger, row.id, [found for found in outcomes if found.position in positions])
-    by_position = {assertion.outcome.position: assertion for assertion in known}
-    for entry in shown:
-        assertion = by_position[entry["position"]]
-        entry |= assertion.changes.get(names[id(entry)], {})
-        entry["resumed"] = assertion.facts["resumed"]
+def _in_short(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in _ALONE_KNOWN_IN_WHOLE}
