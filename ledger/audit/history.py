@@ -6,11 +6,12 @@ Neither reads the destination: what the object is now may be something else, by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Any, Literal, TypeVar
 
 from ledger.audit.before_images import coverage_of
 from ledger.audit.bodies import parsed_object
@@ -20,6 +21,10 @@ from ledger.plan.asserted import asserted_fields, observed_values
 from ledger.plan.canonical import canonical_identity, canonical_json_text, object_key
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow, ObjectOutcome, Resumption
+
+Found = TypeVar("Found")
+
+_AT_ONCE = 16
 
 Result = Literal["applied", "skipped", "failed", "unknown"]
 """What became of an attempt; ``failed``: proven unwritten, ``unknown``: it may have written."""
@@ -224,28 +229,48 @@ async def object_history(
 
 async def assertions_of(ledger: Ledger, binding_id: int, outcomes: Sequence[ObjectOutcome]) -> list[Assertion]:
     """Outcomes with what their plans had observed before, and on whose word each attempt ran."""
-    resumptions: dict[str, list[Resumption]] = {}
-    coverages: dict[tuple[str, str], dict[str, Any] | None] = {}
-    assertions = []
-    for outcome in outcomes:
-        record = parsed_object(outcome.line) or {}
-        if outcome.run_id not in resumptions:
-            resumptions[outcome.run_id] = await ledger.resumptions(binding_id, outcome.run_id)
-        place = (outcome.plan_checksum, outcome.operation_id)
-        if place not in coverages:
-            coverages[place] = await coverage_of(ledger, outcome.plan_checksum, record, ordinal=outcome.ordinal)
-        before = [found for found in resumptions[outcome.run_id] if found.position < outcome.position]
-        assertions.append(
-            Assertion(
-                outcome=outcome,
-                action=str(record.get("action")),
-                fields=asserted_fields(record),
-                observed=observed_values(coverages[place]),
-                coverage_recorded=coverages[place] is not None,
-                resumed=before[-1] if before else None,
-            )
-        )
-    return assertions
+    records = {_place(outcome): parsed_object(outcome.line) or {} for outcome in outcomes}
+    ordinals = {_place(outcome): outcome.ordinal for outcome in outcomes}
+    runs = {outcome.run_id: None for outcome in outcomes}
+    coverages = await _side_by_side(
+        [partial(coverage_of, ledger, at[0], records[at], ordinal=ordinals[at]) for at in records]
+    )
+    resumptions = await _side_by_side([partial(ledger.resumptions, binding_id, run_id) for run_id in runs])
+    coverage_at, resumed_in = dict(zip(records, coverages, strict=True)), dict(zip(runs, resumptions, strict=True))
+    return [
+        _assertion(outcome, records[_place(outcome)], coverage_at[_place(outcome)], resumed_in[outcome.run_id])
+        for outcome in outcomes
+    ]
+
+
+async def _side_by_side(look_ups: Sequence[Callable[[], Awaitable[Found]]]) -> list[Found]:
+    """Some at a time: one after the other each waits for the way to the database and back, all at once for a turn."""
+    found: list[Found] = []
+    for first in range(0, len(look_ups), _AT_ONCE):
+        found += await asyncio.gather(*(look_up() for look_up in look_ups[first : first + _AT_ONCE]))
+    return found
+
+
+def _place(outcome: ObjectOutcome) -> tuple[str, str]:
+    """The operation of which it is an outcome."""
+    return outcome.plan_checksum, outcome.operation_id
+
+
+def _assertion(
+    outcome: ObjectOutcome,
+    record: Mapping[str, Any],
+    coverage: Mapping[str, Any] | None,
+    resumptions: Sequence[Resumption],
+) -> Assertion:
+    before = [found for found in resumptions if found.position < outcome.position]
+    return Assertion(
+        outcome=outcome,
+        action=str(record.get("action")),
+        fields=asserted_fields(record),
+        observed=observed_values(coverage),
+        coverage_recorded=coverage is not None,
+        resumed=before[-1] if before else None,
+    )
 
 
 async def require_histories(
