@@ -215,6 +215,6 @@ async def recorder(dsns: Mapping[str, str]) -> AsyncIterator[Recorder]:
     ):
         binding_id = await ledger.register_binding(BINDING)
         lease = await writer.claim(
-            binding_id, owner="tests", ttl=600, settle=0, body_host="host", body_process_id="process"
+            binding_id, owner="tests", ttl=86_400, settle=0, body_host="host", body_process_id="process"
         )
         yield Recorder(ledger, writer, binding_id, lease)
