@@ -110,7 +110,7 @@ mutants: $(BIN)/.installed ## take each load-bearing line out and name the test 
 	@bash tests/support/require_postgresql_15.sh
 	@$(CLEAN) $(BIN)/python -m tests.support.load_bearing
 
-bench: $(BIN)/.installed ## figures beside their targets, side by side in one run (about ten minutes; wants a quiet machine)
+bench: $(BIN)/.installed ## figures beside their targets, side by side in one run (about half an hour; wants a quiet machine)
 	@mkdir -p $(STATE)
 	@$(CLEAN) $(BIN)/python -m tests.bench --state $(STATE) $(BENCH_ARGS)
 
