@@ -14,7 +14,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
+
+from starlette.requests import cookie_parser
 
 MOST = 10_000
 MOST_EACH = 20
@@ -85,11 +86,9 @@ def cookie_name(*, secure: bool) -> str:
 
 def cookie_in(header: str, *, secure: bool) -> str | None:
     """The session's cookie in a header ``Cookie``."""
-    try:
-        found = SimpleCookie(header).get(cookie_name(secure=secure))
-    except CookieError:
-        return None
-    return found.value if found else None
+    # The header also brings what other applications of this host have set, however odd; the parser of the standard
+    # library stops there, and what stands behind it is lost.
+    return cookie_parser(header).get(cookie_name(secure=secure))
 
 
 def _key(cookie: str) -> bytes:

@@ -57,3 +57,10 @@ def test_the_cookie_of_a_host_over_tls_has_a_name_that_only_it_can_set() -> None
     assert (cookie_in(header, secure=True), cookie_in(header, secure=False)) == ("a", "b")
     assert cookie_in("", secure=True) is None
     assert cookie_in("\x00=;;,", secure=False) is None
+
+
+@pytest.mark.parametrize("odd", ['x={"a":1}', "x=[1, 2]", "a b=1", "nothing", "ü=1", "=", "$Version=1", 'x="a'])
+def test_cookies_of_other_applications_of_this_host_hide_ours_from_nobody(odd: str) -> None:
+    for header in (f"{odd}; apply-ledger=abc", f"apply-ledger=abc; {odd}", f"{odd};apply-ledger=abc;{odd}"):
+        assert cookie_in(header, secure=False) == "abc", header
+    assert cookie_in(f"{odd}; not-apply-ledger=abc", secure=False) is None
