@@ -96,5 +96,9 @@ class UsageError(ApplyLedgerError):
     exit_code: ClassVar[ExitCode] = ExitCode.USAGE
 
 
+class SecretInWordsError(UsageError):
+    """A reason or an actor holds a token or a password that the service knows; nothing is recorded (G12)."""
+
+
 class ConfigurationError(ApplyLedgerError):
     """A configuration file, environment variable or option has no usable value."""

@@ -11,17 +11,13 @@ from pydantic import SecretStr
 
 from ledger.api.tokens import SHAPE
 from ledger.cli.settings import Settings
-from ledger.errors import ConfigurationError, UsageError
+from ledger.errors import ConfigurationError, SecretInWordsError
 
 _LEAST = 8
 """Characters of a secret from which on it is looked for: a shorter one may be part of any word."""
 
 
 _OF_OBJECT_STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-
-
-class SecretInWordsError(UsageError):
-    """A reason or an actor holds a token or a password that the service knows; nothing is recorded (G12)."""
 
 
 def refuse_secrets(settings: Settings, *, config_file: Path | None = None, **words: str | None) -> None:

@@ -1,7 +1,8 @@
 """Forms for orders: commit a reviewed plan, go on with a run, stop one. What takes them is what takes those of the API.
 
-A form that is refused comes back with what was entered and with the refusal; nothing was ordered then. Each form brings
-the key of one order along, so that sending it twice is one order.
+A form that is refused comes back with what was entered and with the refusal; nothing was ordered then. Where the ledger
+went away meanwhile nobody knows whether something was, and the page says so. Each form brings the key of one order
+along, so that sending it twice is one order; it keeps that key when it comes back.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from fastapi import Query as Parameters
 from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import RedirectResponse, Response
 
-from ledger.api.errors import InvalidRequestError, UnauthenticatedError, headers_of, status_of
+from ledger.api.errors import (
+    IdempotencyConflictError,
+    InvalidRequestError,
+    UnauthenticatedError,
+    headers_of,
+    status_of,
+)
+from ledger.api.models import RunDetail
 from ledger.api.orders import CommitOrder, ResumeOrder, RunName, StopOrder, order_id_of
 from ledger.api.problems import problem_of
 from ledger.api.service import BindingId, RunIdPath
@@ -23,7 +31,7 @@ from ledger.api.tokens import Caller
 from ledger.commit import Policy
 from ledger.dashboard.pages import Maker, OwnForm, PageMaker, Query
 from ledger.dashboard.templating import href
-from ledger.errors import ApplyLedgerError
+from ledger.errors import ApplyLedgerError, SecretInWordsError
 
 router = APIRouter()
 
@@ -132,7 +140,7 @@ async def resume(
             order_id=order_id_of(caller.token_id, form.order_key),
         )
     except ApplyLedgerError as exc:
-        return await _run_form(maker, request, "resume", binding_id, run_id, _again(form), exc)
+        return await _run_form(maker, request, "resume", binding_id, run_id, _again(form, exc), exc)
     return _to_run(binding_id, run_id, "resume")
 
 
@@ -156,7 +164,7 @@ async def stop(
             order_id=order_id_of(caller.token_id, form.order_key),
         )
     except ApplyLedgerError as exc:
-        return await _run_form(maker, request, "stop", binding_id, run_id, _again(form), exc)
+        return await _run_form(maker, request, "stop", binding_id, run_id, _again(form, exc), exc)
     return _to_run(binding_id, run_id, "stop")
 
 
@@ -177,9 +185,20 @@ async def _run_form(
         current="/runs",
         error=error,
         given=given,
-        run=await maker.service.reader.run(binding_id, run_id),
-        place=await maker.service.reader.binding_row(binding_id),
+        binding_id=binding_id,
+        run_id=run_id,
+        run=await _run_for(maker, binding_id, run_id, error),
     )
+
+
+async def _run_for(maker: PageMaker, binding_id: int, run_id: str, error: ApplyLedgerError | None) -> RunDetail | None:
+    """The run that a form is for; a form that comes back needs none, as its key must not be lost with the ledger."""
+    try:
+        return await maker.service.reader.run(binding_id, run_id)
+    except ApplyLedgerError as exc:
+        if error is None or status_of(exc) < 500:
+            raise
+        return None
 
 
 def _form(
@@ -205,7 +224,8 @@ def _form(
         status=200 if error is None else status_of(error),
         headers={} if error is None else headers_of(error),
         problem=error and problem_of(error, request.url.path),
-        given=given,
+        refused_title=error and _what_became_of_it(error),
+        given={**given, "reason": ""} if isinstance(error, SecretInWordsError) else given,
         **values,
     )
 
@@ -228,9 +248,21 @@ def _order(kind: type[OrderT], **fields: Any) -> OrderT:
         ) from None
 
 
-def _again(form: ResumeForm | StopForm) -> dict[str, Any]:
-    """What was entered, for a form of its own: the key of one that was refused may be that of another order."""
-    return form.model_dump() | {"order_key": _new_key()}
+def _what_became_of_it(error: ApplyLedgerError) -> str:
+    """What a form that comes back says first; trouble of the server may have come behind the order (FF33)."""
+    if isinstance(error, IdempotencyConflictError):
+        return "Refused: this form was sent before with other words, and what it ordered then stands"
+    if status_of(error) >= 500:
+        return "Not known whether this was ordered: send the same form again, it is one order"
+    return "Refused: nothing was ordered"
+
+
+def _again(form: ResumeForm | StopForm, error: ApplyLedgerError) -> dict[str, Any]:
+    """What was entered, under the same key: what is sent again must be the same order, whatever became of it (G7).
+
+    Only a key that is another order's already is of no use to this one.
+    """
+    return form.model_dump() | ({"order_key": _new_key()} if isinstance(error, IdempotencyConflictError) else {})
 
 
 def _new_key() -> str:

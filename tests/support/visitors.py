@@ -18,6 +18,11 @@ ORIGIN = "http://api.example"
 _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)">')
 
 
+def hidden_fields(page: str) -> dict[str, str]:
+    """The hidden fields of the forms on a page."""
+    return {name: html.unescape(value) for name, value in _HIDDEN.findall(page)}
+
+
 @dataclass
 class Visitor:
     """Somebody, logged in or not."""
@@ -39,8 +44,7 @@ class Visitor:
 
     async def form(self, page: str) -> dict[str, str]:
         """The hidden fields of the forms on a page."""
-        text = (await self.get(page)).text
-        return {name: html.unescape(value) for name, value in _HIDDEN.findall(text)}
+        return hidden_fields((await self.get(page)).text)
 
     async def log_in(self, token: str, there: str = "/") -> httpx.Response:
         """Log in with a token."""

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import html
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
 from ledger.api.orders import CommitOrder
+from ledger.api.reading import LedgerReader
 from ledger.api.tokens import Role
 from ledger.cli.api_orders import CommandOrders
 from ledger.cli.settings import DestinationSettings, Settings
 from ledger.commit import PlanCommit
+from ledger.store.errors import LedgerUnavailableError
 from ledger.store.served import ServedLedger
 from tests.integration.api.conftest import several_runs
 from tests.support.api import Served, served
 from tests.support.recorded_runs import BINDING, Recorder, make_commit, make_plan, recorder
-from tests.support.visitors import Visitor, visitor
+from tests.support.visitors import Visitor, hidden_fields, visitor
 
 pytestmark = pytest.mark.integration
 
@@ -137,6 +140,56 @@ async def test_g07_resume_and_stop_from_a_page_are_one_order_each(operator: Visi
         assert [order for order in await recording.ledger.open_orders(1) if order.kind == kind] == []
 
 
+def _away() -> LedgerUnavailableError:
+    return LedgerUnavailableError(
+        checked="the database", expected="an answer", found="none", next_action="look at the database"
+    )
+
+
+def _answer_lost(order: Callable[..., Any]) -> Callable[..., Any]:
+    """An order that is recorded, and whose receipt never arrives."""
+
+    async def lost(*arguments: Any, **named: Any) -> NoReturn:
+        await order(*arguments, **named)
+        raise _away()
+
+    return lost
+
+
+async def _nothing_is_read(*_: Any, **__: Any) -> NoReturn:
+    raise _away()
+
+
+@pytest.mark.rules("G7")
+async def test_g07_a_form_whose_answer_was_lost_is_the_same_order_when_it_is_sent_again(
+    operator: Visitor, recording: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for page, kind in ((RESUME, "resume"), (STOP, "stop")):
+        form = await operator.form(page)
+        with monkeypatch.context() as trouble:
+            trouble.setattr(CommandOrders, kind, _answer_lost(getattr(CommandOrders, kind)))
+            trouble.setattr(LedgerReader, "run", _nothing_is_read)
+            answer = await operator.send(page, form | {"reason": "looked at it"})
+        assert (answer.status_code, "LedgerUnavailableError" in answer.text) == (503, True)
+        assert "Not known whether this was ordered" in answer.text
+        assert "nothing was ordered" not in answer.text
+        assert "looked at it</textarea>" in answer.text
+        assert hidden_fields(answer.text) == form
+        again = await operator.send(page, hidden_fields(answer.text) | {"reason": "looked at it"})
+        assert again.status_code == 303, again.text
+        assert len([order for order in await recording.ledger.open_orders(1) if order.kind == kind]) == 1
+        # With other words it would be another order, and has to be seen as one.
+        other = await operator.send(page, form | {"reason": "looked again"})
+        assert (other.status_code, "what it ordered then stands" in other.text) == (409, True)
+        assert "nothing was ordered" not in other.text
+        assert hidden_fields(other.text)["order_key"] != form["order_key"]
+    monkeypatch.setattr(CommandOrders, "commit", _nothing_is_read)
+    entered = {"run": "netbox/run-5", "expected_checksum": "a" * 64}
+    lost = await operator.send("/commit", await operator.form("/commit") | entered)
+    assert (lost.status_code, "Not known whether this was ordered" in lost.text) == (503, True)
+    assert "nothing was ordered" not in lost.text
+
+
 @pytest.mark.rules("G12")
 async def test_g12_what_the_command_refuses_a_form_refuses_and_orders_nothing(
     operator: Visitor, recording: Recorder, site: Served
@@ -158,6 +211,7 @@ async def test_g12_what_the_command_refuses_a_form_refuses_and_orders_nothing(
         assert token not in answer.text
         refusal = answer.text.partition('<section class="refusal"')[2].partition("</section>")[0]
         assert SECRET not in refusal
+        assert (SECRET in answer.text, "☃☃☃" in answer.text) == (False, code == "BodyTooLargeError")
     assert (await operator.send("/bindings/1/runs/run-9/resume", await operator.form(RESUME))).status_code == 404
     assert await recording.ledger.open_orders(1) == before
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ledger.cli.known_secrets import SecretInWordsError, refuse_secrets
+from ledger.cli.known_secrets import refuse_secrets
 from ledger.cli.settings import Settings, load_settings
-from ledger.errors import ConfigurationError
+from ledger.errors import ConfigurationError, SecretInWordsError
 
 PASSWORD = "canary-5a7f-broker-password"
 
