@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from ledger.api.errors import InvalidCursorError
+from ledger.api.moments import in_utc
 
 MAX_LENGTH = 1024
 _VERSION = 1
@@ -69,13 +70,10 @@ def read_cursor(cursor: str, scope: Sequence[Any], kinds: Sequence[type[Part]]) 
 
 def _part(value: Any, kind: type[Part]) -> Part:
     if kind is datetime:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise ValueError(value)
-        return moment
+        return in_utc(datetime.fromisoformat(value))
     if type(value) is not kind or (isinstance(value, int) and not -1 <= value <= _LARGEST):
         raise ValueError(value)
-    if isinstance(value, str) and "\0" in value:
+    if isinstance(value, str) and b"\0" in value.encode():  # half of a surrogate pair is a ValueError too
         raise ValueError(value)
     return value
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from ledger.api import models
 from ledger.api.filters import OperationFilter, RunFilter
+from ledger.api.moments import UtcMoment
 from ledger.api.rights import BASE
 from ledger.api.service import BindingId, Ordinal, Page, Paging, RunIdPath, Service, answer
 
@@ -24,8 +25,8 @@ class BindingRunsQuery(Paging):
 
     source: SourceName | None = None
     state: models.RunStateName | None = None
-    since: AwareDatetime | None = Field(default=None, description="Committed then or later, by the ledger's clock.")
-    until: AwareDatetime | None = Field(default=None, description="Committed before then.")
+    since: UtcMoment | None = Field(default=None, description="Committed then or later, by the ledger's clock.")
+    until: UtcMoment | None = Field(default=None, description="Committed before then.")
 
 
 class RunsQuery(BindingRunsQuery):

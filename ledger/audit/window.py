@@ -31,14 +31,14 @@ def place_of(text: str, *, option: str) -> Place:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).astimezone(UTC)
+    except (ValueError, OverflowError):  # an OverflowError: no year of UTC
         raise UsageError(
             checked=option,
             expected="a position, or a time such as 2026-11-29, 2026-11-29T18:05 or 2026-11-29T18:05:00+01:00",
             found=text,
             next_action="`apply-ledger replay` shows positions and times",
         ) from None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
 async def last_position(ledger: Ledger, row: BindingRow, place: Place | None) -> int:

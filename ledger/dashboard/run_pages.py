@@ -13,6 +13,7 @@ from starlette.responses import Response
 from ledger.api.cursors import MAX_LENGTH
 from ledger.api.filters import OperationFilter, RunFilter
 from ledger.api.models import OperationView, OutcomeName, Page, RunDetail, RunStateName
+from ledger.api.moments import in_utc
 from ledger.api.reading_routes import KindName, SourceName
 from ledger.api.service import BindingId, Ordinal, RunIdPath
 from ledger.audit.bodies import parsed_object
@@ -33,12 +34,12 @@ OUTCOMES: tuple[OutcomeName, ...] = ("applied", "skipped", "failed", "unknown", 
 Cursor = Annotated[str | None, Field(max_length=MAX_LENGTH)]
 
 
-def _with_zone(when: datetime | None) -> datetime | None:
+def _with_zone(when: datetime) -> datetime:
     """A time without a zone is UTC, as the page says beside its field."""
-    return when if when is None or when.tzinfo is not None else when.replace(tzinfo=UTC)
+    return in_utc(when if when.tzinfo is not None else when.replace(tzinfo=UTC))
 
 
-Moment = Annotated[datetime | None, AfterValidator(_with_zone)]
+Moment = Annotated[datetime, AfterValidator(_with_zone)] | None
 
 
 class RunsQuery(Query):

@@ -136,7 +136,7 @@ order by binding_id desc, inbox_id desc limit $3;
 -- name: refused_messages_page
 -- Messages that could not become an order, newest first, behind ($1, $2, $3, $4).
 select topic, partition, "offset", digest, reason, recorded_at from ledger.intake_refusal
-where (recorded_at, topic || '', partition + 0, "offset" + 0) < ($1, $2, $3, $4)
+where (recorded_at, topic || '', partition + 0, "offset" + 0) < ($1, $2, $3::bigint, $4)
 order by recorded_at desc, topic || '' desc, partition + 0 desc, "offset" + 0 desc limit $5;
 
 -- name: live_workers

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ledger.api.cursors import new_cursor
 from ledger.chain import event_hash
 from ledger.projections.run_summary import fold_run
 from tests.support.api import BASE, Served
@@ -192,9 +193,38 @@ async def test_a_forged_cursor_is_refused_wherever_it_was_touched(api: Served) -
         assert events.json()["code"] == "InvalidCursorError"
 
 
+SPAN = ("since", "until")
+BEYOND_UTC = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
+
+
+async def test_a_made_up_cursor_with_what_no_key_holds_is_refused_or_ends_the_list(api: Served) -> None:
+    """A cursor is checked and not signed: who reads how can make one, and must not find a defect behind it."""
+    now = "2026-11-29T00:00:00+00:00"
+    runs: list[str | None] = ["runs", None, None, None, None, None]
+    made: list[tuple[str, list[str | None], list[int | str]]] = [
+        *(("/runs", runs, [when, 0, 0]) for when in BEYOND_UTC),
+        *(("/refused-messages", ["refused-messages"], [when, "t", 0, 0]) for when in BEYOND_UTC),
+        ("/refused-messages", ["refused-messages"], [now, "\ud800", 0, 0]),
+    ]
+    async with api.client() as client:
+        for path, scope, parts in made:
+            response = await client.get(f"{BASE}{path}", params={"cursor": new_cursor(scope, parts)})
+            assert (response.status_code, response.json()["code"]) == (400, "InvalidCursorError"), (path, parts)
+        largest = new_cursor(["refused-messages"], [now, "t", 2**63 - 1, 2**63 - 1])
+        assert await _get(client, "/refused-messages", cursor=largest) == {"items": [], "next": None}
+
+
+async def test_a_filter_by_time_takes_every_moment_that_utc_has(api: Served) -> None:
+    async with api.client() as client:
+        everything = await _get(client, "/runs")
+        span = {"since": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}
+        assert await _get(client, "/runs", **span) == everything
+
+
 @pytest.mark.parametrize(
     ("path", "query"),
     [
+        *((path, {name: when}) for path in ("/runs", "/bindings/1/runs") for name in SPAN for when in BEYOND_UTC),
         ("/runs", {"limit": "0"}),
         ("/runs", {"limit": "501"}),
         ("/runs", {"state": "done"}),

@@ -115,7 +115,8 @@ def test_what_is_no_place_is_a_usage_error() -> None:
     assert place_of("17", option="--at") == 17
     assert place_of("2026-11-29", option="--at") == datetime(2026, 11, 29, tzinfo=UTC)
     assert place_of("2026-11-29T18:05:00+01:00", option="--at") == datetime(2026, 11, 29, 17, 5, tzinfo=UTC)
-    for text in ("", "yesterday", "-1", "²", "2026-13-01", "9" * 30):
+    beyond = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00")
+    for text in ("", "yesterday", "-1", "²", "2026-13-01", "9" * 30, *beyond):
         with pytest.raises(UsageError, match="--at"):
             place_of(text, option="--at")
 

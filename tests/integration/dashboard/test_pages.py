@@ -158,6 +158,8 @@ async def test_g11_each_trouble_has_its_page(site: Served, monkeypatch: pytest.M
         "/runs?state=wonderful": (422, "InvalidRequestError"),
         "/runs?colour=red": (422, "InvalidRequestError"),
         "/runs?since=yesterday": (422, "InvalidRequestError"),
+        "/runs?since=0001-01-01T00:00:00%2B14:00": (422, "InvalidRequestError"),
+        "/runs?until=9999-12-31T23:59:59-14:00": (422, "InvalidRequestError"),
         "/runs?cursor=AAAA": (400, "InvalidCursorError"),
         "/commit": (403, "OrdersNotTakenError"),
     }
