@@ -17,6 +17,7 @@ from ledger.api.rights import Address
 from ledger.api.service import ApiService
 from ledger.api.sessions import Session
 from ledger.api.tokens import Caller, without_tokens
+from ledger.dashboard.addresses import address_of, own_address
 from ledger.dashboard.errors import ForeignFormError
 from ledger.dashboard.rights import PAGE_RIGHTS, SEES_THE_RECORD
 
@@ -124,7 +125,7 @@ class PageMaker:
         frame = Frame(
             title=title,
             current=current,
-            address=address_of(request),
+            address=own_address(address_of(request)),
             caller=request.scope.get("caller"),
             session=request.scope.get("session"),
             takes_orders=self.service.orders is not None,
@@ -143,11 +144,6 @@ def may_read_the_record(request: Request) -> bool:
     """Whether who asks may read events, and with them the messages of a destination."""
     caller: Caller | None = request.scope.get("caller")
     return caller is not None and caller.role in SEES_THE_RECORD
-
-
-def address_of(request: Request) -> str:
-    """The address that was asked for, with its parameters."""
-    return request.url.path + (f"?{request.url.query}" if request.url.query else "")
 
 
 def _maker(request: Request) -> PageMaker:

@@ -22,7 +22,8 @@ from ledger.api.errors import (
 )
 from ledger.api.problems import problem_of
 from ledger.api.tokens import without_tokens
-from ledger.dashboard.pages import PageMaker, address_of
+from ledger.dashboard.addresses import address_of
+from ledger.dashboard.pages import PageMaker
 from ledger.dashboard.templating import href
 from ledger.errors import ApplyLedgerError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Form, Request
 from fastapi import Query as Parameters
@@ -13,11 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from ledger.api.callers import address_of
 from ledger.api.errors import UnauthenticatedError
 from ledger.api.sessions import cookie_in, cookie_name
+from ledger.dashboard.addresses import MAX_ADDRESS, own_address
 from ledger.dashboard.pages import Maker, OwnForm, PageMaker, Query
 
 router = APIRouter()
-
-MAX_ADDRESS = 2048
 
 
 class LoginQuery(Query):
@@ -98,13 +96,3 @@ def _set_cookie(maker: PageMaker, request: Request, response: Response, value: s
     response.set_cookie(
         cookie_name(secure=secure), value, max_age=seconds, path="/", secure=secure, httponly=True, samesite="strict"
     )
-
-
-def own_address(address: str) -> str:
-    """An address of this server, or the overview where it is none: a link must not lead elsewhere after a login."""
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return "/"
-    own = address.startswith("/") and not address.startswith(("//", "/\\")) and not parts.scheme and not parts.netloc
-    return address if own and address.isascii() and address.isprintable() and "\\" not in address else "/"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from html.parser import HTMLParser
+from unittest.mock import AsyncMock
 
 import pytest
 from fastapi.routing import APIRoute
 
+from ledger.api.errors import TooManyRequestsError
 from ledger.api.gate import HEADERS
 from ledger.api.tokens import Role
 from ledger.dashboard.application import ROUTERS
@@ -17,7 +19,7 @@ from tests.support.api import Served, served
 from tests.support.page_examples import ALL, EXAMPLES
 from tests.support.postgres import ROLES, PostgresServer, migrate_fully
 from tests.support.shown_ledger import ENDLESS, REVERSED
-from tests.support.visitors import visitor
+from tests.support.visitors import ORIGIN, visitor
 
 pytestmark = pytest.mark.integration
 
@@ -190,6 +192,30 @@ async def test_g11_each_trouble_has_its_page(site: Served, monkeypatch: pytest.M
         monkeypatch.setattr(site.service.reader.ledger, "projections_are_behind", broken)
         answer = await somebody.get("/")
         assert (answer.status_code, "DefectError" in answer.text, "hunter2" in answer.text) == (500, True, False)
+
+
+@pytest.mark.parametrize(
+    ("path", "again"),
+    [
+        ("//evil.example/x", "/"),
+        ("/%5Cevil.example", "/%5Cevil.example"),
+        ("/bindings/1/events?after=3&kind=a%26b", "/bindings/1/events?after=3&amp;kind=a%26b"),
+        ("/n%C3%B6/%3F%23/%22%3E", "/n%C3%B6/%3F%23/%22%3E"),
+    ],
+)
+async def test_to_try_again_leads_to_the_same_page_and_never_to_another_site(
+    site: Served, monkeypatch: pytest.MonkeyPatch, path: str, again: str
+) -> None:
+    troubles = (
+        (503, LedgerUnavailableError(checked="the database", expected="an answer", found="none", next_action="wait")),
+        (429, TooManyRequestsError(checked="the rate", expected="fewer", found="more", next_action="wait", seconds=1)),
+    )
+    async with visitor(site, Role.READER) as somebody:
+        for status, trouble in troubles:
+            monkeypatch.setattr(site.app.callers.tokens, "token", AsyncMock(side_effect=trouble))
+            answer = await somebody.get(f"{ORIGIN}{path}")
+            assert answer.status_code == status
+            assert f'<a href="{again}">Try again</a>' in answer.text
 
 
 async def test_an_empty_ledger_says_what_to_do_next(empty_dsns: Mapping[str, str]) -> None:
