@@ -23,8 +23,6 @@ from ledger.store.records import (
     Receipt,
     RunFacts,
 )
-from ledger.store.session import transaction
-from ledger.store.sql_files import query
 
 _OPENING = frozenset({"plan.committed", "run.started", "run.resumed"})
 _STARTING = frozenset({"run.started", "run.resumed"})
@@ -52,19 +50,17 @@ class OrderQueries(BindingQueries):
         return _receipt(receipt)
 
     async def submit_commits(self, binding_id: int, commits: Sequence[PlanCommit]) -> list[Receipt]:
-        """Several of one binding, in this order and in one transaction: all are recorded, or none.
+        """Several of one binding, in this order and in one statement: all are recorded, or none.
+
+        A transaction of several statements would hold the binding's row between them, and a process that is stopped
+        there (paused, swapped out) would keep the writer of the binding from appending and from renewing its lease.
 
         Raises:
             As :meth:`submit_commit`, for the first that is refused.
         """
         row = await self._submittable(binding_id, commits)
-        text, calls = query("submit_commit"), [_submission(row, commit) for commit in commits]
-
-        async def work(connection: Any) -> list[Any]:
-            async with transaction(connection):
-                return [await connection.fetchrow(text, *call) for call in calls]
-
-        receipts = await self._session.run(work, doing="the ledger's answer to several commits")
+        columns = zip(*(_submission(row, commit)[1:] for commit in commits), strict=True)
+        receipts = await self._session.rows("submit_commits", binding_id, *map(list, columns))
         self._session.ringer.ring(binding_id)
         return [_receipt(receipt) for receipt in receipts]
 

@@ -2,6 +2,15 @@
 -- Put a commit into the inbox and its plan.committed into the log.
 select order_id, inbox_id, first, "position" from ledger.submit_commit_v1($1, $2, $3, $4, $5, $6);
 
+-- name: submit_commits
+-- The same for several of one binding, in their order. One statement: the binding's row is never locked while the
+-- client is waited for.
+select s.order_id, s.inbox_id, s.first, s."position"
+from unnest($2::uuid[], $3::text[], $4::uuid[], $5::integer[], $6::text[])
+    with ordinality c(order_id, body, event_id, schema_version, event_body, place)
+cross join lateral ledger.submit_commit_v1($1, c.order_id, c.body, c.event_id, c.schema_version, c.event_body) s
+order by c.place;
+
 -- name: submit_order
 -- Put a resume or a stop into the inbox.
 select order_id, inbox_id, first, "position" from ledger.submit_order_v1($1, $2, $3, $4, $5);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ledger.store.errors import CommitConflictError, InvalidCallError
@@ -9,6 +11,18 @@ from ledger.store.ledger import Ledger
 from tests.support.store import BINDING, chain_is_whole, make_commit
 
 pytestmark = pytest.mark.integration
+
+
+_NOTE_STATEMENTS = """
+create table public.statement_of_order (began timestamptz not null);
+create function public.note_statement() returns trigger language plpgsql security definer as $$
+begin
+    insert into public.statement_of_order values (statement_timestamp());
+    return null;
+end $$;
+create trigger note_statement after insert on ledger.inbox for each row execute function public.note_statement();
+"""
+"""``statement_timestamp()`` is when the client's latest message arrived."""
 
 
 async def _runs(ledger: Ledger, binding_id: int) -> list[str]:
@@ -40,3 +54,15 @@ async def test_g07_where_one_is_refused_none_is_recorded(ledger: Ledger, binding
     with pytest.raises(InvalidCallError):
         await ledger.submit_commits(binding_id, [first, elsewhere])
     assert await _runs(ledger, binding_id) == []
+
+
+@pytest.mark.rules("G2", "G7")
+async def test_g02_between_several_the_lock_of_the_binding_is_never_held_for_the_client(
+    ledger: Ledger, binding_id: int, admin: Any
+) -> None:
+    """A client that stops between two statements of a transaction keeps the writer from renewing its lease."""
+    await admin.execute(_NOTE_STATEMENTS)
+    receipts = await ledger.submit_commits(binding_id, [make_commit(f"run-{n}", f"{n:064x}") for n in range(5)])
+    assert [receipt.first for receipt in receipts] == [True] * 5
+    noted = "select count(*), count(distinct began) from public.statement_of_order"
+    assert tuple(await admin.fetchrow(noted)) == (5, 1)
