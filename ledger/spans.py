@@ -1,8 +1,9 @@
 """Spans: how long a commit, its intake, its run, each operation and each request took, joined under one trace.
 
 Off unless somebody hands in a tracer (:func:`use`): then nothing of OpenTelemetry is even imported, and a span costs a
-comparison. On or off, a span never decides anything: one that cannot be made is left out, and what it was to be about
-goes on. Nothing that a plan or a destination says stands in one, so that no secret can: ids, kinds and numbers alone.
+comparison. On or off, a span never decides anything: one that cannot be made, told of or ended is left out, and what it
+was to be about goes on. Nothing that a plan or a destination says stands in one, so that no secret can: ids, kinds and
+numbers alone.
 
 The trace context goes from process to process as W3C text (``traceparent``): in the commit, and in each request to the
 destination.
@@ -10,9 +11,9 @@ destination.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import structlog
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 _log = structlog.get_logger(__name__)
+T = TypeVar("T")
 Kind = Literal["internal", "server", "client", "producer", "consumer"]
 Attributes = Mapping[str, str | int]
 
@@ -53,7 +55,7 @@ class Span:
     @property
     def traceparent(self) -> str | None:
         """What a process or server needs to make spans below this one; None where there is none."""
-        context = None if self._span is None else self._span.get_span_context()
+        context = None if self._span is None else _attempted("asked", self._span.get_span_context)
         if context is None or not context.is_valid:
             return None
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
@@ -65,15 +67,17 @@ class Span:
 
     def tell(self, name: str, value: str | int) -> None:
         """Add what is known only now."""
-        if self._span is not None:
-            self._span.set_attribute(name, value)
+        made = self._span
+        if made is not None:
+            _attempted("told of", lambda: made.set_attribute(name, value))
 
     def failed(self, why: str) -> None:
         """Mark it as failed. ``why`` is a name, never a message: messages quote foreign text."""
-        if self._span is not None:
+        made = self._span
+        if made is not None:
             from opentelemetry.trace import Status, StatusCode
 
-            self._span.set_status(Status(StatusCode.ERROR, why))
+            _attempted("marked", lambda: made.set_status(Status(StatusCode.ERROR, why)))
 
 
 _NONE: AbstractContextManager[Span] = nullcontext(Span())
@@ -101,36 +105,40 @@ def span(
 
 @contextmanager
 def _around(tracer: Tracer, name: str, parent: str | None, kind: Kind, attributes: Attributes | None) -> Iterator[Span]:
-    made = _started(tracer, name, parent, kind, attributes)
+    made = _attempted("made", lambda: _started(tracer, name, parent, kind, attributes))
     if made is None:
         yield Span()
         return
     from opentelemetry.context import attach, detach
     from opentelemetry.trace import set_span_in_context
 
-    token = attach(set_span_in_context(made))
     found = Span(made)
+    token = _attempted("entered", lambda: attach(set_span_in_context(made)))
     try:
         yield found
     except BaseException as exc:
         found.failed(type(exc).__name__)
         raise
     finally:
-        detach(token)
-        made.end()
+        if token is not None:
+            _attempted("left", lambda: detach(token))
+        _attempted("ended", made.end)
 
 
-def _started(
-    tracer: Tracer, name: str, parent: str | None, kind: Kind, attributes: Attributes | None
-) -> TracedSpan | None:
+def _started(tracer: Tracer, name: str, parent: str | None, kind: Kind, attributes: Attributes | None) -> TracedSpan:
     from opentelemetry.trace import SpanKind
 
+    return tracer.start_span(
+        name, context=_context_of(parent), kind=SpanKind[kind.upper()], attributes=dict(attributes or {})
+    )
+
+
+def _attempted(what: str, work: Callable[[], T]) -> T | None:
+    """What ``work`` returns, or None where it raised: then the span lacks that, and nothing else does."""
     try:
-        return tracer.start_span(
-            name, context=_context_of(parent), kind=SpanKind[kind.upper()], attributes=dict(attributes or {})
-        )
+        return work()
     except Exception as exc:  # noqa: BLE001 - samplers and processors are others' code; a write must not depend on them
-        _log.warning("a span could not be made", span=name, why=type(exc).__name__)
+        _log.warning(f"a span could not be {what}", why=type(exc).__name__)
         return None
 
 

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 import httpx
 import pytest
 from infrahub_sdk.types import HTTPMethod
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import Span as SdkSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import Sampler
@@ -180,6 +181,58 @@ async def test_code_of_others_that_breaks_a_span_breaks_nothing_else(bench: Benc
     finally:
         spans.use(None)
         provider.shutdown()
+
+
+class _Breaking(SpanProcessor):
+    """A processor of somebody's that raises where spans begin or end."""
+
+    def __init__(self, where: str) -> None:
+        self.raised = 0
+        self._where = where
+
+    def on_start(self, *_: object, **__: object) -> None:
+        self._raise_at("start")
+
+    def on_end(self, *_: object) -> None:
+        self._raise_at("end")
+
+    def _raise_at(self, where: str) -> None:
+        if where == self._where:
+            self.raised += 1
+            raise OSError("a processor of somebody's")
+
+
+@pytest.mark.parametrize("where", ["start", "end"])
+@pytest.mark.rules("G4")
+async def test_g04_a_processor_that_raises_ends_no_run(bench: Bench, where: str) -> None:
+    breaking = _Breaking(where)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(breaking)
+    spans.use(provider.get_tracer("tests"))
+    try:
+        operations = bench.commit([tag("a"), tag("b")], commit={"traceparent": _COMMIT})
+        bench.destination.answers[operations[1].operation_id] = [refused()]
+        assert (await bench.drain()).ending == "run.failed"
+        kinds = bench.ledger.kinds("run-1")
+        assert (kinds.count("operation.applied"), kinds.count("operation.failed")) == (1, 1)
+    finally:
+        spans.use(None)
+    assert breaking.raised >= 3
+
+
+@pytest.mark.parametrize("broken", ["set_attribute", "set_status", "get_span_context"])
+async def test_a_span_that_cannot_be_told_or_asked_breaks_nothing(
+    exporter: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def breaks(*_: object) -> NoReturn:
+        raise OSError("a span of somebody's")
+
+    monkeypatch.setattr(SdkSpan, broken, breaks)
+    with pytest.raises(LookupError, match="what is to be told"), spans.span("one") as span:
+        span.tell("number", 1)
+        assert (span.headers() == {}) is (broken == "get_span_context")
+        raise LookupError("what is to be told")
+    assert broken == "get_span_context" or len(_named(exporter, "one")) == 1
 
 
 @pytest.mark.parametrize(
