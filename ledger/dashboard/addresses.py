@@ -15,6 +15,15 @@ def address_of(request: Request) -> str:
     return quote(request.scope["path"]) + (f"?{request.url.query}" if request.url.query else "")
 
 
+def page_of(address: str) -> str:
+    """Path and parameters of a whole address, as a browser says where it is; empty where it is none."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    return parts.path + (f"?{parts.query}" if parts.query else "")
+
+
 def own_address(address: str) -> str:
     """An address of this server, or the overview where it is none: a link must not lead elsewhere.
 

@@ -22,7 +22,7 @@ from ledger.api.errors import (
 )
 from ledger.api.problems import problem_of
 from ledger.api.tokens import without_tokens
-from ledger.dashboard.addresses import address_of
+from ledger.dashboard.addresses import MAX_ADDRESS, address_of, own_address, page_of
 from ledger.dashboard.pages import PageMaker
 from ledger.dashboard.templating import href
 from ledger.errors import ApplyLedgerError
@@ -66,10 +66,17 @@ def refusal_page(maker: PageMaker, request: Request, error: ApplyLedgerError) ->
 
 
 def _to_login(request: Request) -> Response:
-    there = href("/login", next=without_tokens(address_of(request)) if request.method == "GET" else None)
+    """To where one logs in; the page that somebody was at is where they come back to."""
     if request.headers.get("hx-request") == "true":
-        return Response(status_code=401, headers={"HX-Redirect": "/login"})
-    return RedirectResponse(there, status_code=303)
+        here = page_of(request.headers.get("hx-current-url", ""))
+        return Response(status_code=401, headers={"HX-Redirect": _login(here)})
+    return RedirectResponse(_login(address_of(request) if request.method == "GET" else "/"), status_code=303)
+
+
+def _login(here: str) -> str:
+    """The address of the form. What it would not lead back to is left out: it must be there all the same."""
+    there = own_address(without_tokens(here))
+    return href("/login", next=there if there != "/" and len(there) <= MAX_ADDRESS else None)
 
 
 def _maker(request: Request) -> PageMaker:

@@ -55,6 +55,25 @@ async def test_what_htmx_asks_for_leads_the_whole_page_to_where_one_logs_in(site
     async with visitor(site, None) as somebody:
         part = await somebody.part("/runs")
         assert (part.status_code, part.headers["hx-redirect"], part.text) == (401, "/login", "")
+        for here, next_ in {
+            f"{ORIGIN}/bindings/1/runs/run-a?ordered=stop": "?next=%2Fbindings%2F1%2Fruns%2Frun-a%3Fordered%3Dstop",
+            f"{ORIGIN}/runs#content": "?next=%2Fruns",
+            "https://evil.example//evil.example/x": "",
+            "http://[": "",
+            f"{ORIGIN}/runs?source={site.tokens[Role.READER]}": "",
+            f"{ORIGIN}/runs?source={'x' * 2048}": "",
+        }.items():
+            part = await somebody.get("/runs?cursor=x", headers={"HX-Request": "true", "HX-Current-URL": here})
+            assert (part.status_code, part.headers["hx-redirect"]) == (401, f"/login{next_}"), here
+
+
+async def test_who_comes_with_a_link_that_is_too_long_to_come_back_to_can_log_in(site: Served) -> None:
+    longest = "/runs?source=" + "x" * (2048 - len("/runs?source="))
+    async with visitor(site, None) as somebody:
+        for path, there in ((longest, longest), (f"{longest}x", "/"), (f"{longest}{'x' * 9000}", "/")):
+            away = await somebody.get(path)
+            form = await somebody.get(away.headers["location"])
+            assert (form.status_code, f'name="next" value="{there}"' in form.text) == (200, True), len(path)
 
 
 @pytest.mark.rules("G12")
