@@ -65,7 +65,8 @@ class RunAudit:
         self._same("the stored body of the manifest", body.decode(), stored.body.decode(), quote=False)
         count = await self._lines(artifact, body)
         self._same("the number of its lines", str(stored.operations_count), str(count))
-        await self._coverage(artifact.checksum, document, stored.coverage_count)
+        covered = await self._coverage(artifact.checksum, document, stored.coverage_count)
+        await self._places(artifact.checksum, count, covered)
         if self.trace.commit is not None:
             self._commit(artifact, count)
 
@@ -122,10 +123,11 @@ class RunAudit:
                 found=f"{successes}",
             )
 
-    async def _coverage(self, checksum: str, document: dict[str, Any], count: int | None) -> None:
+    async def _coverage(self, checksum: str, document: dict[str, Any], count: int | None) -> int:
+        """Hash the coverage; returns how many lines it has."""
         recorded = document.get("coverage")
         if recorded is None and count is None:
-            return
+            return 0
         digest, seen = hashlib.sha256(), 0
         async for line in self.ledger.stored_coverage(checksum):
             digest.update(line)
@@ -133,6 +135,17 @@ class RunAudit:
         expected = recorded.get("digest") if isinstance(recorded, dict) else "no coverage"
         self._same("the coverage digest", str(expected), digest.hexdigest())
         self._same("the number of its coverage lines", str(count), str(seen))
+        return seen
+
+    async def _places(self, checksum: str, lines: int, coverage: int) -> None:
+        """Outcomes find their lines by ordinal: each is its line's turn, and no row hides behind the end of a page."""
+        rows = await self.ledger.plan_rows(checksum)
+        if rows is None:
+            return
+        self._same("the rows of its lines", str(lines), str(rows.operations))
+        self._same("its lines at another ordinal than their turn", "0", str(rows.operations_misplaced))
+        self._same("the rows of its coverage", str(coverage), str(rows.coverage))
+        self._same("its coverage lines at another ordinal than their turn", "0", str(rows.coverage_misplaced))
 
     def _commit(self, artifact: StoredArtifact, count: int) -> None:
         commit = self.trace.commit

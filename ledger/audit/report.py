@@ -42,7 +42,7 @@ SAYS: Mapping[Level, str] = {
     Level.HEAD: "the last event is the one that the binding's head names",
     Level.CATALOGUE: "each event is of a kind and version that this program knows, with a canonical body of that shape",
     Level.PLANS: "the stored bytes of each plan hash to its checksum, its artifact digest and its coverage digest, and"
-    " the columns by which plans and commits are looked up say what those bytes say",
+    " the columns by which plans and commits are looked up say what those bytes say, each line at its own ordinal once",
     Level.OUTCOMES: "outcomes are those of the plan's operations, in the plan's order, none passed over, none twice",
     Level.GUARDS: "the triggers that refuse changes are in force, in every session, on every table that they guard",
     Level.CHECKPOINTS: "the head agrees with one that was published outside this database",

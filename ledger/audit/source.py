@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 from ledger.binding import DestinationBinding
 from ledger.events import StoredEvent
 from ledger.store.checkpoints import CheckpointMark
-from ledger.store.records import BindingRow, CommittedOrder, StoredArtifact, StoredOperation, StoredPlan
+from ledger.store.records import BindingRow, CommittedOrder, PlanRows, StoredArtifact, StoredOperation, StoredPlan
 
 
 class AuditSource(Protocol):
@@ -52,6 +52,10 @@ class AuditSource(Protocol):
 
     def stored_coverage(self, checksum: str) -> AsyncIterator[bytes]:
         """The coverage lines of a plan."""
+        ...
+
+    async def plan_rows(self, checksum: str) -> PlanRows | None:
+        """How many rows a plan has; None where lines have no places but those in which they are read."""
         ...
 
     async def committed_order(self, binding_id: int, run_id: str) -> CommittedOrder | None:

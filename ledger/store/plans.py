@@ -11,7 +11,7 @@ from typing import Any
 
 from ledger.store.errors import InvalidCallError, PlanNotStoredError
 from ledger.store.reading_ahead import PAGE, read_ahead
-from ledger.store.records import StoredArtifact, StoredOperation, StoredPlan
+from ledger.store.records import PlanRows, StoredArtifact, StoredOperation, StoredPlan
 from ledger.store.session import Session, transaction
 from ledger.store.sql_files import query
 
@@ -127,6 +127,10 @@ class PlanQueries:
         await self._require_plan(checksum)
         async for row in self._pages("coverage_lines", checksum):
             yield row["line"].encode()
+
+    async def plan_rows(self, checksum: str) -> PlanRows:
+        """How many rows a plan has, counted apart from the pages in which they are read."""
+        return PlanRows(**dict(await self._session.row("plan_rows", bytes.fromhex(checksum)) or {}))
 
     async def lines_between(self, checksum: str, first: int, last: int) -> dict[int, tuple[bytes, bytes]]:
         """By ordinal, from ``first`` to ``last``: the object key and the line with its newline."""

@@ -181,6 +181,16 @@ class StoredOperation:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRows:
+    """How many rows a plan has, and how many of them stand at another ordinal than their turn from 0 on."""
+
+    operations: int
+    operations_misplaced: int
+    coverage: int
+    coverage_misplaced: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommittedOrder:
     """A commit as the inbox holds it, and the columns beside its body by which it is looked up."""
 

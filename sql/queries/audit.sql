@@ -8,6 +8,19 @@ where (select count(*) from pg_trigger g
          and g.tgname in ('refuse_row_change', 'refuse_truncate') and g.tgenabled = 'A') <> 2
 order by t.name;
 
+-- name: plan_rows
+-- How many rows a plan's lines and its coverage have, and how many stand at another ordinal than their turn. Pages cannot
+-- tell: a line that only moved is read in the same order, and where the key is gone a page may end between two rows of
+-- one place.
+select o.stored as operations, o.misplaced as operations_misplaced,
+       c.stored as coverage, c.misplaced as coverage_misplaced
+from (select count(*) as stored, count(*) filter (where r.ordinal is distinct from r.turn) as misplaced
+      from (select ordinal, row_number() over (order by ordinal) - 1 as turn
+            from ledger.plan_operation where plan_checksum = $1) r) o
+cross join (select count(*) as stored, count(*) filter (where r.ordinal is distinct from r.turn) as misplaced
+            from (select ordinal, row_number() over (order by ordinal) - 1 as turn
+                  from ledger.plan_coverage where plan_checksum = $1) r) c;
+
 -- name: recorded_at
 -- When one event was recorded.
 select recorded_at from ledger.event where binding_id = $1 and position = $2;

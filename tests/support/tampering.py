@@ -205,6 +205,9 @@ async def _plan_edited(admin: Any, random: Random, signed: int) -> str | None:
             "update ledger.plan_operation set operation_id = operation_id || '0' where ordinal = $1",
             "update ledger.plan_coverage set line = replace(line, 'node-', 'edon-') where ordinal >= $1",
             "delete from ledger.plan_coverage where ordinal = $1",
+            # further than any plan reaches, so that the key takes it; the order in which lines are read stays the same
+            "update ledger.plan_operation set ordinal = ordinal + 1000 where ordinal >= $1",
+            "update ledger.plan_coverage set ordinal = ordinal + 1000 where ordinal >= $1",
             "update ledger.plan set body = replace(body, 'v1', 'v2') where $1::bigint >= 0",
             "update ledger.artifact set manifest = manifest || ' '::bytea where $1::bigint >= 0",
             "update ledger.artifact set source = 'other' where $1::bigint >= 0",

@@ -21,7 +21,7 @@ from ledger.events import StoredEvent
 from ledger.plan.canonical import object_key
 from ledger.plan.plan_table import file_lines
 from ledger.store.checkpoints import CheckpointMark
-from ledger.store.records import BindingRow, CommittedOrder, StoredArtifact, StoredOperation, StoredPlan
+from ledger.store.records import BindingRow, CommittedOrder, PlanRows, StoredArtifact, StoredOperation, StoredPlan
 
 _BINDING_ID = 1
 _MARKS = frozenset({"plan.sealed", "checkpoint.published"})
@@ -150,6 +150,10 @@ class ExportedLedger:
         """The coverage lines of a plan."""
         for line in file_lines(self._plan(checksum) / layout.PLAN_COVERAGE):
             yield line
+
+    async def plan_rows(self, checksum: str) -> PlanRows | None:  # noqa: ARG002 - the same of every plan
+        """Lines of a file have no ordinals beside them."""
+        return None
 
     async def committed_order(
         self,

@@ -228,6 +228,10 @@ async def test_g08_an_unknown_kind_fails_an_audit(recorded_dsns: dict[str, str])
     assert "run.reconciled" in report.findings[0].found
 
 
+_MOVED_ON = (
+    "do $$ begin update ledger.{table} set ordinal = ordinal + 1000;"
+    " update ledger.{table} set ordinal = ordinal - 999; end $$"
+)
 _PLAN_EDITS = {
     "a line": "update ledger.plan_operation set line = replace(line, 'create-1', 'create-9')",
     "a line taken out": "delete from ledger.plan_operation where ordinal = 1",
@@ -249,6 +253,12 @@ _PLAN_EDITS = {
     "the object that a line is found by": (
         "update ledger.plan_operation set object_key = sha256('other') where ordinal = 1"
     ),
+    "the last line's place": (
+        "update ledger.plan_operation o set ordinal = ordinal + 1 where ordinal ="
+        " (select max(ordinal) from ledger.plan_operation p where p.plan_checksum = o.plan_checksum)"
+    ),
+    "the places of all lines": _MOVED_ON.format(table="plan_operation"),
+    "the places of all coverage lines": _MOVED_ON.format(table="plan_coverage"),
     "the operation that a line is found by": "update ledger.plan_operation set operation_id = 'op_0' where ordinal = 1",
     "the order": "delete from ledger.inbox where run_id = 'run-1'",
     "the order's body": "update ledger.inbox set body = replace(body, 'somebody', 'nobody')",
