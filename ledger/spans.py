@@ -89,6 +89,7 @@ def span(
     parent: str | None = None,
     kind: Kind = "internal",
     attributes: Attributes | None = None,
+    beside: bool = False,
 ) -> AbstractContextManager[Span]:
     """A span around a block; spans that are made in the block, or in tasks that it starts, are below it.
 
@@ -98,14 +99,18 @@ def span(
             block, or a new trace.
         kind: whether it is one side of a call between processes.
         attributes: ids, kinds and numbers.
+        beside: one of several around the same block, each about something of its own: nothing comes below it, and
+            without a parent it is a new trace, never below another of them.
     """
     tracer = _tracer
-    return _NONE if tracer is None else _around(tracer, name, parent, kind, attributes)
+    return _NONE if tracer is None else _around(tracer, name, parent, kind, attributes, beside)
 
 
 @contextmanager
-def _around(tracer: Tracer, name: str, parent: str | None, kind: Kind, attributes: Attributes | None) -> Iterator[Span]:
-    made = _attempted("made", lambda: _started(tracer, name, parent, kind, attributes))
+def _around(
+    tracer: Tracer, name: str, parent: str | None, kind: Kind, attributes: Attributes | None, beside: bool
+) -> Iterator[Span]:
+    made = _attempted("made", lambda: _started(tracer, name, parent, kind, attributes, beside))
     if made is None:
         yield Span()
         return
@@ -113,7 +118,7 @@ def _around(tracer: Tracer, name: str, parent: str | None, kind: Kind, attribute
     from opentelemetry.trace import set_span_in_context
 
     found = Span(made)
-    token = _attempted("entered", lambda: attach(set_span_in_context(made)))
+    token = None if beside else _attempted("entered", lambda: attach(set_span_in_context(made)))
     try:
         yield found
     except BaseException as exc:
@@ -125,12 +130,16 @@ def _around(tracer: Tracer, name: str, parent: str | None, kind: Kind, attribute
         _attempted("ended", made.end)
 
 
-def _started(tracer: Tracer, name: str, parent: str | None, kind: Kind, attributes: Attributes | None) -> TracedSpan:
+def _started(
+    tracer: Tracer, name: str, parent: str | None, kind: Kind, attributes: Attributes | None, beside: bool
+) -> TracedSpan:
+    from opentelemetry.context import Context
     from opentelemetry.trace import SpanKind
 
-    return tracer.start_span(
-        name, context=_context_of(parent), kind=SpanKind[kind.upper()], attributes=dict(attributes or {})
-    )
+    context = _context_of(parent)
+    if context is None and beside:
+        context = Context()
+    return tracer.start_span(name, context=context, kind=SpanKind[kind.upper()], attributes=dict(attributes or {}))
 
 
 def _attempted(what: str, work: Callable[[], T]) -> T | None:

@@ -38,7 +38,8 @@ from ledger.store.records import MessagePlace
 
 _log = structlog.get_logger(__name__)
 Take = Callable[[ReceivedMessage], Awaitable[object]]
-TakeTogether = Callable[[Sequence[ReceivedMessage]], Awaitable[object]]
+Alive = Callable[[], None]
+TakeTogether = Callable[[Sequence[ReceivedMessage], Alive], Awaitable[object]]
 
 
 class Intake:
@@ -53,7 +54,8 @@ class Intake:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``take`` handles one message and returns once that is durable (:class:`MessageTaker`); ``take_together``
-        does so with up to ``take_at_once`` of one partition, and is preferred where it is given.
+        does so with up to ``take_at_once`` of one partition, calls back whenever some of them are done, and is
+        preferred where it is given.
         """
         self._settings = settings
         self._take = take
@@ -66,7 +68,7 @@ class Intake:
 
     @property
     def silent_for(self) -> float:
-        """Seconds since the last poll that came back, with or without messages."""
+        """Seconds since the last poll that came back, with or without messages, or the last message that was taken."""
         return self._clock() - self._alive_at
 
     async def run_until(self, stop: asyncio.Event) -> None:
@@ -216,7 +218,7 @@ class Intake:
                 is_away = True
                 break
             finally:
-                self._alive_at = self._clock()
+                self._tell_alive()
             durable = some[-1].offset + 1
         if durable is not None and self._rebalances.epoch == epoch:
             await self._commit(consumer, {partition: durable})
@@ -225,10 +227,14 @@ class Intake:
 
     async def _take_some(self, messages: Sequence[ReceivedMessage]) -> None:
         if self._take_together is not None:
-            await self._take_together(messages)
+            await self._take_together(messages, self._tell_alive)
             return
         for message in messages:
             await self._take(message)
+            self._tell_alive()
+
+    def _tell_alive(self) -> None:
+        self._alive_at = self._clock()
 
     async def _commit(self, consumer: AIOKafkaConsumer, offsets: dict[TopicPartition, int]) -> None:
         """Exactly these offsets. A commit that fails costs a repetition, which the inbox recognises (FF30, FF31)."""

@@ -24,7 +24,7 @@ class IntakeSettings(BaseModel):
         poll_wait: how long one poll waits for messages.
         poll_records: at most so many messages in one poll.
         take_at_once: at most so many are taken in one transaction, which holds up the writer of their destination.
-        stuck_after: without a finished poll for so long the intake ends with a named reason.
+        stuck_after: without a finished poll or a taken message for so long the intake ends with a named reason.
         retry_wait: before a message is tried again while the ledger is away.
     """
 

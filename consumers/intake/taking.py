@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -91,34 +91,52 @@ class MessageTaker:
             await self._refuse(message, _defect(exc))
         return None
 
-    async def take_together(self, messages: Sequence[ReceivedMessage]) -> list[Receipt | None]:
+    async def take_together(
+        self, messages: Sequence[ReceivedMessage], *, alive: Callable[[], object] = lambda: None
+    ) -> list[Receipt | None]:
         """The same for several in their order, in one transaction where nothing speaks against it.
 
         Where anything does (one is no commit, or is refused, or they are of two destinations) each is taken alone.
 
+        Args:
+            messages: of one partition, in the topic's order.
+            alive: called whenever the ledger answered for some of them: as many single takes may last as long as all
+                of them may, and are not to look like one that hangs.
+
         Raises:
             As :meth:`take`; what came before is then recorded or not, and taking all of them again changes nothing.
         """
-        receipts = await self._submit_together(messages) if len(messages) > 1 else None
-        return list(receipts) if receipts is not None else [await self.take(message) for message in messages]
+        together = await self._submit_together(messages) if len(messages) > 1 else None
+        alive()
+        if together is not None:
+            return list(together)
+        receipts: list[Receipt | None] = []
+        for message in messages:
+            receipts.append(await self.take(message))
+            alive()
+        return receipts
 
     async def _submit_together(self, messages: Sequence[ReceivedMessage]) -> list[Receipt] | None:
         """Their receipts, or None where they have to be taken one by one; nothing is recorded of them then."""
+        place = str(messages[0].place)
         try:
             commits = [decode_commit(message.key, message.value, message.headers) for message in messages]
-            (key,) = {message_key(commit.binding) for commit in commits}
-            binding = self._declared[key]
+            keys = {message_key(commit.binding) for commit in commits}
+            binding = self._declared.get(min(keys))
+            if len(keys) > 1 or binding is None:
+                _log.info("messages are taken one by one: not all of one declared destination", place=place)
+                return None
             with ExitStack() as stack:
                 for commit in commits:
-                    told = {"apply_ledger.run_id": commit.run_id}
-                    stack.enter_context(
-                        spans.span("intake", kind="consumer", parent=commit.traceparent, attributes=told)
-                    )
+                    stack.enter_context(_span_of(commit, beside=True))
                 return await self._ledger.submit_commits(await self._id_of(binding), commits)
         except _NOT_THE_MESSAGE:
             raise
-        except Exception:  # noqa: BLE001 - whatever it is, each is taken alone, and what is wrong with one is recorded there
-            return None
+        except ApplyLedgerError as exc:
+            _log.info("messages are taken one by one: one is refused", place=place, why=type(exc).__name__)
+        except Exception:  # noqa: BLE001 - one message must not stop or spin the intake; the defect is logged whole
+            _log.exception("messages are taken one by one because of a defect", place=place)
+        return None
 
     async def _submit(self, message: ReceivedMessage) -> Receipt:
         commit = decode_commit(message.key, message.value, message.headers)
@@ -130,8 +148,7 @@ class MessageTaker:
                 found=str(commit.binding.normalised()),
                 next_action="declare the destination here, or commit to its declared url; aliases are not followed",
             )
-        told = {"apply_ledger.run_id": commit.run_id}
-        with spans.span("intake", kind="consumer", parent=commit.traceparent, attributes=told):
+        with _span_of(commit):
             return await self._put(binding, commit)
 
     async def _put(self, binding: DestinationBinding, commit: PlanCommit) -> Receipt:
@@ -163,6 +180,11 @@ class MessageTaker:
                 digest=digest.hexdigest(),
                 refusals=[finding.name for finding in findings],
             )
+
+
+def _span_of(commit: PlanCommit, *, beside: bool = False) -> AbstractContextManager[object]:
+    told = {"apply_ledger.run_id": commit.run_id}
+    return spans.span("intake", kind="consumer", parent=commit.traceparent, attributes=told, beside=beside)
 
 
 def _defect(error: Exception) -> IntakeDefectError:

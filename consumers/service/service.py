@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from consumers.intake.reading import Intake
+from consumers.intake.reading import Alive, Intake
 from consumers.intake.settings import IntakeSettings
 from consumers.intake.taking import MessageTaker, ReceivedMessage
 from consumers.relay.relaying import Relay
@@ -154,8 +154,8 @@ class Service:
         ) as ledger:
             taker = MessageTaker(ledger, self.declared)
 
-            async def take(messages: Sequence[ReceivedMessage]) -> None:
-                for receipt in await taker.take_together(messages):
+            async def take(messages: Sequence[ReceivedMessage], alive: Alive) -> None:
+                for receipt in await taker.take_together(messages, alive=alive):
                     outcome = "refused" if receipt is None else ("taken" if receipt.first else "repeated")
                     self.metrics.messages.labels(outcome).inc()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from consumers.intake.reading import Intake
+from consumers.intake.reading import Alive, Intake
 from consumers.intake.settings import IntakeSettings
 from consumers.intake.taking import MessageTaker, ReceivedMessage
 from consumers.relay.relaying import Relay
@@ -97,9 +97,9 @@ class _Intake:
             await ledger.register_binding(BINDING)
             taker = MessageTaker(ledger, [BINDING])
 
-            async def take(messages: Sequence[ReceivedMessage]) -> None:
+            async def take(messages: Sequence[ReceivedMessage], alive: Alive) -> None:
                 nonlocal taken
-                taken += len(await taker.take_together(messages))
+                taken += len(await taker.take_together(messages, alive=alive))
                 if taken == self._count:
                     stop.set()
 

@@ -105,23 +105,51 @@ async def test_a_commit_without_a_usable_trace_context_begins_a_trace(
     assert len(_trace_ids(exporter.get_finished_spans())) == 1
 
 
+class _Inbox:
+    async def register_binding(self, _: object) -> int:
+        return 1
+
+    async def submit_commit(self, _: int, commit: object) -> object:
+        return commit
+
+    async def submit_commits(self, _: int, commits: Sequence[object]) -> list[object]:
+        with spans.span("inside"):
+            return list(commits)
+
+
+def _received(bench: Bench, run_id: str) -> ReceivedMessage:
+    message = encode_commit(bench.commit_of(run_id))
+    return ReceivedMessage(MessagePlace("plan-commits", 0, 0), message.key, message.value, message.headers)
+
+
 async def test_the_intake_is_below_the_commit_that_it_takes(bench: Bench, exporter: InMemorySpanExporter) -> None:
     bench.commit([tag("a")], commit={"traceparent": _COMMIT})
-    message = encode_commit(bench.commit_of())
-
-    class Inbox:
-        async def register_binding(self, _: object) -> int:
-            return 1
-
-        async def submit_commit(self, _: int, commit: object) -> object:
-            return commit
-
-    inbox: Any = Inbox()
-    received = ReceivedMessage(MessagePlace("plan-commits", 0, 0), message.key, message.value, message.headers)
-    assert await MessageTaker(inbox, [BINDING]).take(received) is not None
+    inbox: Any = _Inbox()
+    assert await MessageTaker(inbox, [BINDING]).take(_received(bench, "run-1")) is not None
     (intake,) = _named(exporter, "intake")
     assert (_above(intake), _trace_ids([intake])) == (int("b" * 16, 16), {"a" * 32})
     assert intake.attributes == {"apply_ledger.run_id": "run-1"}
+
+
+async def test_commits_that_are_taken_together_stay_in_their_own_traces(
+    bench: Bench, exporter: InMemorySpanExporter
+) -> None:
+    """The second and the fourth say nothing of a trace, and are not below the first for that."""
+    parents = {"run-1": _COMMIT, "run-2": None, "run-3": _COMMIT.replace("a", "c"), "run-4": "no trace context"}
+    for run_id, parent in parents.items():
+        bench.commit([tag("a")], run_id=run_id, commit={"traceparent": parent})
+    inbox: Any = _Inbox()
+    with spans.span("outer"):
+        received = await MessageTaker(inbox, [BINDING]).take_together([_received(bench, run_id) for run_id in parents])
+    assert len(received) == 4
+    by_run = {str((span.attributes or {})["apply_ledger.run_id"]): span for span in _named(exporter, "intake")}
+    above = {run_id: _above(span) for run_id, span in by_run.items()}
+    assert above == {"run-1": int("b" * 16, 16), "run-2": None, "run-3": int("b" * 16, 16), "run-4": None}
+    (outer,), (inside,) = _named(exporter, "outer"), _named(exporter, "inside")
+    traces = [_trace_ids([span]).pop() for span in (*by_run.values(), outer)]
+    assert len(set(traces)) == 5
+    assert {"a" * 32, "c" * 32} < set(traces)
+    assert _above(inside) == _context(outer).span_id
 
 
 async def _sent(answer: httpx.Response) -> str | None:

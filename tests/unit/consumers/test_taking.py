@@ -8,7 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from consumers.intake.reading import Alive, Intake
+from consumers.intake.settings import IntakeSettings
 from consumers.intake.taking import MessageTaker, ReceivedMessage
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit
@@ -113,3 +116,64 @@ async def test_g10_a_ledger_that_is_away_is_no_fault_of_the_messages() -> None:
     with pytest.raises(LedgerUnavailableError):
         await MessageTaker(inbox, [BINDING]).take_together(_messages(2))
     assert (inbox.taken, inbox.refused) == ([], [])
+
+
+@pytest.mark.rules("G10")
+async def test_g10_many_single_takes_of_a_slow_ledger_do_not_look_like_one_that_hangs() -> None:
+    """Each answers within the time that one may last; only all of them together last longer."""
+    inbox, now, silent = _Inbox(), 0.0, []
+    inbox.conflicts.add("run-0")  # so that they are taken one by one
+    submit = inbox.submit_commit
+
+    async def slowly(binding_id: int, commit: PlanCommit) -> Receipt:
+        nonlocal now
+        now += 20.0
+        silent.append(intake.silent_for)
+        return await submit(binding_id, commit)
+
+    inbox.submit_commit = slowly  # type: ignore[method-assign]  # every answer takes its time from here on
+    taker = MessageTaker(inbox, [BINDING])
+
+    async def together(messages: Sequence[ReceivedMessage], alive: Alive) -> None:
+        await taker.take_together(messages, alive=alive)
+
+    for take_together in (together, None):
+        settings = IntakeSettings(brokers="localhost:1")
+        intake = Intake(settings, taker.take, take_together=take_together, clock=lambda: now)
+        await intake._take_some(_messages(6))
+    assert silent == [20.0] * 12
+
+
+@pytest.mark.rules("G10")
+@pytest.mark.parametrize(
+    ("raised", "level", "told"),
+    [
+        (CommitConflictError(checked="x", expected="x", found="x", next_action="x"), "info", "one is refused"),
+        (TypeError("a column too few"), "error", "a defect"),
+    ],
+)
+async def test_g10_why_messages_are_taken_one_by_one_is_told(raised: Exception, level: str, told: str) -> None:
+    inbox = _Inbox()
+
+    async def fails(binding_id: int, commits: Sequence[PlanCommit]) -> list[Receipt]:
+        raise raised
+
+    inbox.submit_commits = fails  # type: ignore[method-assign]  # it cannot take several from here on
+    with capture_logs() as logs:
+        assert None not in await MessageTaker(inbox, [BINDING]).take_together(_messages(3))
+    (line,) = logs
+    assert (line["log_level"], line["place"]) == (level, "commits/0/0")
+    assert told in line["event"]
+    assert bool(line.get("exc_info")) is (level == "error")
+
+
+@pytest.mark.rules("G10")
+async def test_g10_messages_of_two_destinations_are_taken_alone_and_that_is_told() -> None:
+    inbox = _Inbox()
+    other = BINDING.model_copy(update={"branch": "other"})
+    message = encode_commit(make_commit("run-9", "9" * 64, binding=other))
+    foreign = ReceivedMessage(MessagePlace("commits", 0, 9), message.key, message.value, tuple(message.headers))
+    with capture_logs() as logs:
+        await MessageTaker(inbox, [BINDING, other]).take_together([*_messages(2), foreign])
+    assert (inbox.together, inbox.taken) == ([], ["run-0", "run-1", "run-9"])
+    assert ["not all of one declared destination" in line["event"] for line in logs] == [True]
