@@ -99,6 +99,21 @@ class Callers:
             raise unauthenticated(given=given)
         return await self._taken(stored)
 
+    async def still_works(self, caller: Caller, scope: Scope, headers: Headers) -> bool:
+        """Whether who was let in would be let in now, by the same words; counts as no request.
+
+        For an answer that goes on for hours: what ends a token or a session has to end that too.
+
+        Raises:
+            StoreError: the token cannot be looked up.
+        """
+        if self.tokens is None or caller.token_id is None:
+            return True
+        if "authorization" not in headers and self._session(scope, headers) is None:
+            return False
+        stored = await self.tokens.token(caller.token_id)
+        return stored is not None and stored.works
+
     async def _by_id(self, token_id: str | None) -> Caller | None:
         """The bearer of the token that a session began with, as long as that works."""
         stored = None if token_id is None or self.tokens is None else await self.tokens.token(token_id)

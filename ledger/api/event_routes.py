@@ -20,10 +20,11 @@ from ledger.api.service import (
     PositionPath,
     RunIdPath,
     Service,
+    StillAsking,
     answer,
     answer_bytes,
 )
-from ledger.api.streaming import EventStream, StreamResponse
+from ledger.api.streaming import EventStream, StillWorks, StreamResponse
 from ledger.api.tokens import Caller
 
 router = APIRouter(prefix=BASE, tags=["record"])
@@ -110,12 +111,13 @@ def _quoted(cursor: str | None) -> str:
 async def stream(
     service: Service,
     caller: Asking,
+    still_works: StillAsking,
     binding_id: BindingId,
     query: Annotated[StreamQuery, Query()],
     last_event_id: LastEventId = None,
 ) -> Response:
     """Every event of a log once and in order, from a position on, also over reconnects and restarts of this server."""
-    return await _stream(service, caller, binding_id, _start(query.after, last_event_id), None)
+    return await _stream(service, caller, still_works, binding_id, _start(query.after, last_event_id), None)
 
 
 @router.get(
@@ -127,20 +129,23 @@ async def stream(
 async def stream_of_run(
     service: Service,
     caller: Asking,
+    still_works: StillAsking,
     binding_id: BindingId,
     run_id: RunIdPath,
     query: Annotated[StreamQuery, Query()],
     last_event_id: LastEventId = None,
 ) -> Response:
     """The same for the events of one run; it stays open behind the run's end, because a run may be resumed."""
-    return await _stream(service, caller, binding_id, _start(query.after, last_event_id), run_id)
+    return await _stream(service, caller, still_works, binding_id, _start(query.after, last_event_id), run_id)
 
 
 def _start(after: int, last_event_id: str | None) -> int:
     return after if last_event_id is None else int(last_event_id)
 
 
-async def _stream(service: ApiService, caller: Caller, binding_id: int, after: int, run: str | None) -> Response:
+async def _stream(
+    service: ApiService, caller: Caller, still_works: StillWorks, binding_id: int, after: int, run: str | None
+) -> Response:
     row = await service.reader.binding_row(binding_id)
     if after > row.head_position:
         raise PositionAheadError(
@@ -152,7 +157,13 @@ async def _stream(service: ApiService, caller: Caller, binding_id: int, after: i
     name = caller.token_id or "local"
     service.slots.require_free(name)
     events_to_come = EventStream(
-        service.reader.ledger, service.watch, service.metrics, binding_id=binding_id, after=after, run=run
+        service.reader.ledger,
+        service.watch,
+        service.metrics,
+        binding_id=binding_id,
+        after=after,
+        run=run,
+        still_works=still_works,
     )
     return StreamResponse(
         events_to_come.chunks(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -107,7 +108,8 @@ class Gate:
             if self.limits.cors_origins and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
                 return receive  # a browser asks, without a token, whether it may ask; no route sees it
             if scope["path"] not in NOBODY_ASKED:
-                scope["caller"] = await self.callers.of_program(scope, headers)
+                caller = scope["caller"] = await self.callers.of_program(scope, headers)
+                scope["still_works"] = partial(self.callers.still_works, caller, scope, headers)
         if scope["method"] in _UNSAFE:
             _require_own_page(headers)
             return await read_body(headers, receive, self.limits, JSON if pages is None else FORM)

@@ -21,7 +21,7 @@ from ledger.api.object_reading import ObjectReader
 from ledger.api.orders import Orders
 from ledger.api.reading import LedgerReader
 from ledger.api.rights import NOBODY_ASKED, require_right
-from ledger.api.streaming import HeadWatch
+from ledger.api.streaming import HeadWatch, StillWorks
 from ledger.api.tokens import Caller
 
 
@@ -68,6 +68,11 @@ def _caller(request: Request) -> Caller:
     return caller
 
 
+def _still_works(request: Request) -> StillWorks:
+    asked: StillWorks = request.scope["still_works"]
+    return asked
+
+
 def authorise(request: Request) -> None:
     """Refuse what the caller's role may not ask for; stands in front of every route.
 
@@ -82,6 +87,7 @@ def authorise(request: Request) -> None:
 
 Service = Annotated[ApiService, Depends(_service)]
 Asking = Annotated[Caller, Depends(_caller)]
+StillAsking = Annotated[StillWorks, Depends(_still_works)]
 BindingId = Annotated[int, Path(ge=1, le=2**63 - 1, description="As GET /api/v1/bindings lists it.", examples=[1])]
 RunIdPath = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", examples=["20261129T1900-0a1b2c3d"])]
 Ordinal = Annotated[int, Path(ge=0, le=2**63 - 1, description="Place in the plan, from 0.", examples=[0])]

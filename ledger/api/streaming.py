@@ -25,10 +25,15 @@ from ledger.store.served import ServedLedger
 
 PAGE = 100
 KEEP_ALIVE = 15.0
-"""Seconds without an event after which a comment is sent, so that nobody in between takes the connection for dead."""
+"""Seconds without an event after which a comment is sent, so that nobody in between takes the connection for dead; and
+how often a reader's token and session are looked up again, so that a stream does not outlive them."""
 
 RETRY = 1000
 """Milliseconds after which a browser comes back."""
+
+
+StillWorks = Callable[[], Awaitable[bool]]
+"""Whether what a reader came in by still works; may raise ``StoreError``."""
 
 
 class HeadWatch:
@@ -101,7 +106,9 @@ class EventStream:
         binding_id: int,
         after: int,
         run: str | None,
+        still_works: StillWorks,
     ) -> None:
+        """``still_works``: whether the reader's token, and its session where it has one, is still one."""
         self._ledger = ledger
         self._watch = watch
         self._metrics = metrics
@@ -109,13 +116,19 @@ class EventStream:
         self._seen = after
         self._sent = after
         self._run = run
-        self._told = time.monotonic()
+        self._still_works = still_works
+        self._told = self._asked = time.monotonic()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """What goes over the connection; ends when the server does, or the ledger cannot be read."""
+        """What goes over the connection.
+
+        Ends when the server does, when what the reader came in by does, or the ledger cannot be read.
+        """
         yield b"retry: %d\n\n" % RETRY
         while not self._watch.closing:
             try:
+                if not await self._may_go_on():
+                    return
                 events = await self._page()
             except ApplyLedgerError:
                 return  # the reader comes back by itself, with the last id that it saw
@@ -124,10 +137,18 @@ class EventStream:
                 self._metrics.streamed.inc(len(events))
                 self._told = time.monotonic()
                 continue
-            await self._watch.beyond(self._binding_id, self._seen, within=KEEP_ALIVE)
+            due = min(self._told, self._asked) + KEEP_ALIVE
+            await self._watch.beyond(self._binding_id, self._seen, within=max(0.0, due - time.monotonic()))
             if time.monotonic() - self._told >= KEEP_ALIVE:
                 yield b": still here\n\n"
                 self._told = time.monotonic()
+
+    async def _may_go_on(self) -> bool:
+        """Looks the reader up anew every ``KEEP_ALIVE`` seconds, whether or not events come."""
+        if time.monotonic() - self._asked < KEEP_ALIVE:
+            return True
+        self._asked = time.monotonic()
+        return await self._still_works()
 
     async def _page(self) -> Sequence[StoredEvent]:
         """The next events. ``_seen`` moves to the head that was read before a page that is not full: what a run's page

@@ -6,17 +6,21 @@ import asyncio
 import json
 import socket
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
 
+from ledger.api import streaming
 from ledger.api.limits import ApiLimits
-from ledger.api.tokens import Role
+from ledger.api.tokens import Role, new_token
 from ledger.events import RunStopped
+from ledger.store.served import ServedLedger
 from tests.support.api import BASE, Served, listening, served
 from tests.support.recorded_runs import Recorder, make_plan
 from tests.support.store import until
 from tests.support.stream_readers import LIMITS, StreamReader, follow_with_restarts
+from tests.support.visitors import visitor
 
 pytestmark = pytest.mark.integration
 
@@ -120,6 +124,59 @@ async def test_more_streams_than_are_allowed_are_refused(
                 async with stream(Role.OPERATOR) as other:
                     assert other.status_code == 200
         await until(lambda: _closed(opened))
+
+
+async def _until_it_ends(url: str, headers: dict[str, str], come: asyncio.Event) -> int:
+    """Read a stream until the server ends it; tells when it is known to go on. Returns the status of coming back."""
+    still = 0
+    async with httpx.AsyncClient(timeout=60.0) as client:
+        async with client.stream("GET", url, headers=headers) as response:
+            async for line in response.aiter_lines():
+                still += line == ": still here"
+                if still == 3:
+                    come.set()
+        return (await client.get(url, headers=headers)).status_code
+
+
+@pytest.mark.parametrize("way", ["revoked", "logged out", "revoked while logged in"])
+async def test_a_stream_ends_with_the_token_or_the_session_that_it_was_asked_for_with(
+    postgres18_ledger_dsns: dict[str, str], recording: Recorder, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(streaming, "KEEP_ALIVE", 0.05)
+    await recording.commit(make_plan("run-1", creates=1))
+    made = new_token()
+    async with (
+        await ServedLedger.open(postgres18_ledger_dsns["writer"], allow_unsafe_fsync=True) as ledger,
+        served(postgres18_ledger_dsns, limits=LIMITS) as opened,
+        listening(opened) as url,
+        visitor(opened, None) as somebody,
+    ):
+        await ledger.create_token(made.token_id, name="short", role="auditor", digest=made.digest, seconds=None)
+        headers = {"Authorization": f"Bearer {made.text}"}
+        if way != "revoked":
+            await somebody.log_in(made.text)
+            headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in somebody.client.cookies.items())}
+        come = asyncio.Event()
+        task = asyncio.create_task(_until_it_ends(f"{url}{BASE}/bindings/1/events/stream", headers, come))
+        await asyncio.wait_for(come.wait(), 60)
+        if way == "logged out":
+            await somebody.send("/logout", await somebody.form("/runs"))
+        else:
+            await ledger.revoke_token(made.token_id)
+        assert await asyncio.wait_for(task, 60) == 401
+
+
+async def test_events_that_come_without_end_keep_no_stream_open_that_may_not_go_on(
+    api: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streaming, "KEEP_ALIVE", 0.0)
+    monkeypatch.setattr(streaming, "PAGE", 1)
+    service, asked = api.service, AsyncMock(side_effect=[True, True, False])
+    stream = streaming.EventStream(
+        service.reader.ledger, service.watch, service.metrics, binding_id=1, after=0, run=None, still_works=asked
+    )
+    sent = b"".join([chunk async for chunk in stream.chunks()])
+    assert [line for line in sent.splitlines() if line.startswith(b"id: ")] == [b"id: 1", b"id: 2"]
 
 
 async def _closed(opened: Served) -> bool:
