@@ -68,7 +68,8 @@ def test_the_doctor_finds_a_real_server_well(
     assert code == 0, document
     found = _verdicts(document)
     assert set(found) >= {"version", "clock", "keep-alive", "token", "branch", "schema", "kinds", "permissions"}
-    assert set(found.values()) == {"good"}, document
+    of_server = [check for check in document["checks"] if check["subject"].startswith("http")]
+    assert [check for check in of_server if check["verdict"] != "good"] == []
 
 
 @pytest.fixture

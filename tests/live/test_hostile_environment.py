@@ -160,6 +160,7 @@ async def test_ff24_no_variable_changes_what_the_program_does(
         folder = tmp_path / str(number)
         folder.mkdir()
         given = {name: value for name, value in variables.items() if name not in OURS}
+        given["XDG_CACHE_HOME"] = str(folder / "cache")  # what one has fetched the other fetches again
         program = LiveProgram(folder, live_program.database, replace(through, name=branch.name), given)
         relay.requests.clear()
         planned = await asyncio.to_thread(program.plan, configuration)
