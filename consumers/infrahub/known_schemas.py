@@ -2,9 +2,10 @@
 
 A server takes half a second to write its schema down, and twenty milliseconds to say the hash of it. The hash is that
 of the content, ids included, so a schema that is kept under the server's address and this hash is the live one. It is
-kept in this process, and in a folder of this user where there is one: ``plan`` and ``apply`` are two processes.
+kept in this process, and in a folder of this user where there is one: ``plan`` and ``apply`` are two processes. What is
+kept is what infrahub-sdk made of the server's answer and we of that, so another version of either fetches anew.
 
-Nothing depends on it. What cannot be read, is not whole, or stands in a folder where others may write, is fetched.
+Nothing depends on it. What cannot be read, is not whole, or is not this user's alone to write, is fetched.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
 from ledger.errors import ApplyLedgerError
-from ledger.plan.files import read_regular, write_durably
+from ledger.plan.files import open_regular, write_durably
 from ledger.schema import DestinationSchema, parse_schema
+
+FORMAT = 1
+"""Of the kept document. To be raised with every change of what is kept of a schema: older files are then left alone."""
 
 _IN_MEMORY = 4
 _IN_FOLDER = 16
@@ -67,6 +72,7 @@ class KnownSchemas:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if _is_ours(folder):
                 write_durably(folder / name, _digest(body).encode() + body)
+                (folder / name).chmod(0o600)  # whatever the umask: one that others may write is not read
                 _tidy(folder)
 
     def _remember(self, name: str, schema: DestinationSchema) -> None:
@@ -79,11 +85,11 @@ class KnownSchemas:
         if self.folder is None:
             return None
         try:
-            content = read_regular(self.folder / name, at_most=_MAX_BYTES) if _is_ours(self.folder) else None
+            content = _own_content(self.folder / name) if _is_ours(self.folder) else None
             if content is None or content[:_DIGEST] != _digest(content[_DIGEST:]).encode():
                 return None
             schema = parse_schema(json.loads(content[_DIGEST:]))
-        except (ApplyLedgerError, OSError, ValueError):
+        except (ApplyLedgerError, OSError, ValueError, RecursionError):
             return None
         return schema if schema.hash == version else None
 
@@ -91,7 +97,21 @@ class KnownSchemas:
 def _is_ours(folder: Path) -> bool:
     """Whether nobody else can put a schema into the folder: the checks of a plan follow what it says."""
     found = os.lstat(folder)
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS_MAY_WRITE
+    return stat.S_ISDIR(found.st_mode) and _only_we_write(found)
+
+
+def _own_content(path: Path) -> bytes | None:
+    """What stands in the file, where nobody else can have written it: the folder may have been open to others once."""
+    file = open_regular(path)
+    if file is None:
+        return None
+    with file:
+        found = os.fstat(file.fileno())
+        return file.read() if _only_we_write(found) and found.st_size <= _MAX_BYTES else None
+
+
+def _only_we_write(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and not found.st_mode & _OTHERS_MAY_WRITE
 
 
 def _tidy(folder: Path) -> None:
@@ -101,7 +121,7 @@ def _tidy(folder: Path) -> None:
 
 
 def _name(url: str, version: str) -> str:
-    return _digest(f"{url}\n{version}".encode())
+    return _digest(f"{FORMAT}\n{installed_version('infrahub-sdk')}\n{url}\n{version}".encode())
 
 
 def _digest(content: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from consumers.infrahub import known_schemas
 from consumers.infrahub.connection import InfrahubOpener, KnownSchemas, declared, open_reader
 from consumers.infrahub.errors import DestinationNotAnsweringError, DestinationReadError
 from ledger.schema import DestinationSchema
@@ -131,8 +133,17 @@ def of_another(_content: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode() + body
 
 
+def too_deep(_content: bytes) -> bytes:
+    body = b"[" * 100_000
+    return hashlib.sha256(body).hexdigest().encode() + body
+
+
 @pytest.mark.rules("P63", "G1")
-@pytest.mark.parametrize("harm", [cut, forged, of_another, lambda _: b""], ids=["cut", "edited", "another", "empty"])
+@pytest.mark.parametrize(
+    "harm",
+    [cut, forged, of_another, too_deep, lambda _: b""],
+    ids=["cut", "edited", "another", "too deep", "empty"],
+)
 async def test_a_file_that_is_not_what_was_kept_is_not_used(tmp_path: Path, harm: Any) -> None:
     server = Hashing()
     await fetched(server, KnownSchemas(tmp_path))
@@ -156,6 +167,59 @@ async def test_a_folder_that_others_may_write_is_neither_read_nor_written(tmp_pa
         path.unlink()
     await fetched(server, KnownSchemas(folder))
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.rules("G1")
+@pytest.mark.parametrize("mode", [0o660, 0o606], ids=["group", "world"])
+async def test_a_file_that_others_may_write_is_not_used(tmp_path: Path, mode: int) -> None:
+    """The folder is ours alone now; it may have been open to others when the file came."""
+    server = Hashing()
+    await fetched(server, KnownSchemas(tmp_path))
+    (path,) = tmp_path.iterdir()
+    path.chmod(mode)
+    assert await fetched(server, KnownSchemas(tmp_path)) == lab_schema()
+    assert server.asked() == [SUMMARY, SCHEMA, SUMMARY, SCHEMA]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.rules("G1")
+async def test_a_file_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, fstat = Hashing(), os.fstat
+    await fetched(server, KnownSchemas(tmp_path))
+
+    def of_somebody(descriptor: int) -> os.stat_result:
+        found = fstat(descriptor)
+        return os.stat_result([*found[:4], os.geteuid() + 1, *found[5:]])
+
+    monkeypatch.setattr(os, "fstat", of_somebody)
+    assert await fetched(server, KnownSchemas(tmp_path)) == lab_schema()
+    assert server.asked() == [SUMMARY, SCHEMA, SUMMARY, SCHEMA]
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o077], ids=["shared", "private"])
+async def test_a_kept_schema_is_found_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    server, before = Hashing(), os.umask(umask)
+    try:
+        await fetched(server, KnownSchemas(tmp_path))
+    finally:
+        os.umask(before)
+    await fetched(server, KnownSchemas(tmp_path))
+    assert server.asked() == [SUMMARY, SCHEMA, SUMMARY]
+
+
+@pytest.mark.rules("P63")
+@pytest.mark.parametrize("other", ["infrahub-sdk", "format"])
+async def test_what_another_version_kept_is_fetched_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    server = Hashing()
+    await fetched(server, KnownSchemas(tmp_path))
+    if other == "format":
+        monkeypatch.setattr(known_schemas, "FORMAT", known_schemas.FORMAT + 1)
+    else:
+        monkeypatch.setattr(importlib.metadata.Distribution, "version", "0.0.1")
+    assert await fetched(server, KnownSchemas(tmp_path)) == lab_schema()
+    assert server.asked() == [SUMMARY, SCHEMA, SUMMARY, SCHEMA]
 
 
 async def test_a_folder_that_cannot_be_made_only_costs_time(tmp_path: Path) -> None:
