@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord
 from aiokafka.errors import (
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
@@ -37,6 +38,9 @@ from ledger.broker import reason_of, told_by_client
 from ledger.store.records import MessagePlace
 
 _log = structlog.get_logger(__name__)
+_PASSES = (KafkaTimeoutError, IllegalStateError)
+"""Brokers that are away, a partition that was taken away meanwhile; the client does not call them retriable."""
+
 Take = Callable[[ReceivedMessage], Awaitable[object]]
 Alive = Callable[[], None]
 TakeTogether = Callable[[Sequence[ReceivedMessage], Alive], Awaitable[object]]
@@ -173,7 +177,7 @@ class Intake:
             try:
                 batches = await consumer.getmany(timeout_ms=_ms(self._settings.poll_wait))
             except NoOffsetForPartitionError:
-                await self._begin_at_the_beginning(consumer)
+                await self._begin_at_the_beginning(consumer, stop)
                 continue
             except OffsetOutOfRangeError as exc:
                 raise _vanished(exc) from exc
@@ -182,16 +186,24 @@ class Intake:
             for partition, records in batches.items():
                 await self._take_batch(consumer, partition, records, epoch, stop)
 
-    async def _begin_at_the_beginning(self, consumer: AIOKafkaConsumer) -> None:
+    async def _begin_at_the_beginning(self, consumer: AIOKafkaConsumer, stop: asyncio.Event) -> None:
         """A group that never committed begins with the first message. The client itself must not choose: its settings
-        for that jump over messages that are gone as well, without a word.
+        for that jump over messages that are gone as well, without a word. Brokers that go away meanwhile are asked
+        again, as in a poll.
         """
-        async with asyncio.timeout(self._settings.call_within):
-            for partition in consumer.assignment():
-                if await consumer.committed(partition) is None:
-                    first = await consumer.beginning_offsets([partition])
-                    consumer.seek(partition, first[partition])
-        self._alive_at = self._clock()
+        try:
+            async with asyncio.timeout(self._settings.call_within):
+                for partition in consumer.assignment():
+                    if await consumer.committed(partition) is None:
+                        first = await consumer.beginning_offsets([partition])
+                        consumer.seek(partition, first[partition])
+        except (KafkaError, TimeoutError) as exc:
+            if isinstance(exc, KafkaError) and not (exc.retriable or isinstance(exc, _PASSES)):
+                raise
+            _log.warning("where the topic begins was not told; it is asked again", why=type(exc).__name__)
+            self._tell_alive()
+            await _wait(stop, self._settings.retry_wait)
+        self._tell_alive()
 
     async def _take_batch(
         self,
