@@ -11,11 +11,14 @@ from fastapi import Query as Parameters
 from pydantic import Field
 from starlette.responses import Response
 
+from ledger.api.errors import NotThereError
+from ledger.api.reading import LedgerReader
 from ledger.api.service import BindingId, PositionPath
 from ledger.audit.bodies import is_canonical, parsed
 from ledger.chain import event_hash
 from ledger.dashboard.pages import Maker, Query
 from ledger.events import StoredEvent
+from ledger.printable import visible_json
 
 router = APIRouter()
 
@@ -58,7 +61,7 @@ async def one_event(request: Request, maker: Maker, binding_id: BindingId, posit
     reader = maker.service.reader
     row = await reader.binding_row(binding_id)
     event = await reader.event(binding_id, position)
-    before = await reader.event(binding_id, position - 1) if position > 1 else None
+    before = await _event_before(reader, binding_id, position)
     return maker.page(
         request,
         "event.html",
@@ -71,8 +74,18 @@ async def one_event(request: Request, maker: Maker, binding_id: BindingId, posit
         canonical=is_canonical(event.body),
         pretty=_pretty(event),
         own_hash_holds=_own_hash_holds(event),
-        link_holds=event.prev_hash == (before.hash if before else bytes(32)),
+        link_holds=before is not None and event.prev_hash == before,
     )
+
+
+async def _event_before(reader: LedgerReader, binding_id: int, position: int) -> bytes | None:
+    """The hash of the event before one; None where that event was taken out, which this page must live to tell (G8)."""
+    if position == 1:
+        return bytes(32)
+    try:
+        return (await reader.event(binding_id, position - 1)).hash
+    except NotThereError:
+        return None
 
 
 def _own_hash_holds(event: StoredEvent) -> bool:
@@ -82,8 +95,18 @@ def _own_hash_holds(event: StoredEvent) -> bool:
         return False  # a number that no program of ours can have stored
 
 
-def _pretty(event: StoredEvent) -> str | None:
-    """The body with one value a line, where that is shorter than endless."""
+def _pretty(event: StoredEvent) -> list[str] | None:
+    """The body with one value a line, where that is shorter than endless and the body is JSON at all.
+
+    No character of a value ends a line: only those line feeds do that stand between values.
+    """
     if len(event.body) > PRETTY:
         return None
-    return json.dumps(parsed(event.body), indent=2, ensure_ascii=False)
+    document = parsed(event.body)
+    if document is None:
+        return None
+    try:
+        pretty = json.dumps(document, indent=2, ensure_ascii=False)
+    except RecursionError:  # it takes more depth to write one than to read it
+        return None
+    return visible_json(pretty).split("\n")

@@ -115,5 +115,5 @@ async def _shows_no_markup(window: Watched) -> None:
     )
     assert foreign == []
     text = await page.evaluate("document.documentElement.outerHTML")
-    hidden = {char for char in text if unicodedata.category(char) in ("Cf", "Cc", "Co", "Cs") and char not in "\n\t"}
+    hidden = {char for char in text if unicodedata.category(char) in ("Cf", "Cc", "Co", "Cs", "Zl", "Zp") and char not in "\n\t"}
     assert hidden == set()

@@ -29,7 +29,7 @@ from tests.support.told_story import TAG, changed_tag, commit, tag, tell, told_p
 
 SCRIPT = "<script>window.ran = 1</script>"
 PICTURE = "\"'><img src=x onerror='window.ran = 1'>"
-REVERSED = "\u202egpj.exe\u2066 \u200b\u0007 {{ 7 * 7 }}"
+REVERSED = "\u202egpj.exe\u2066 \u200b\u0007\u2028,\u0085}\u2029 {{ 7 * 7 }}"
 ENDLESS = "x" * 10_000
 HOSTILE = (SCRIPT, PICTURE, REVERSED, ENDLESS)
 ALL_HOSTILE = " ".join((SCRIPT, PICTURE, REVERSED, ENDLESS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ledger.api.tokens import Role
 from ledger.audit.publish import publish_checkpoint
 from ledger.audit.signed_note import SigningKey
-from ledger.dashboard import inbox_pages, object_pages
+from ledger.dashboard import event_pages, inbox_pages, object_pages
 from ledger.events import NewEvent, PlanSealed, new_event
 from ledger.plan.canonical import object_key
 from ledger.printable import visible
@@ -225,6 +226,55 @@ async def test_g08_an_event_that_was_changed_says_so(told_dsns: dict[str, str]) 
         assert "It does not chain to the event before it" in await _page(auditor, "/bindings/1/events/6")
         raw = await auditor.get("/api/v1/bindings/1/events/5/body")
         assert raw.content == b'{ "a":1}'
+
+
+@pytest.mark.rules("G8")
+async def test_g08_behind_an_event_that_was_taken_out_the_page_says_that_the_chain_is_broken(
+    told_dsns: dict[str, str],
+) -> None:
+    async with _auditor(told_dsns) as auditor:
+        await _forge(told_dsns, "delete from ledger.event where position = 5")
+        page = await _page(auditor, "/bindings/1/events/6")
+        assert "It does not chain to the event before it" in page
+        assert "another than that of the event before" in page
+        # Also where it says of itself that nothing stands before it.
+        await _forge(told_dsns, "update ledger.event set prev_hash = $1 where position = 6", bytes(32))
+        assert "It does not chain to the event before it" in await _page(auditor, "/bindings/1/events/6")
+
+
+_VALUES = re.compile(r'(?s)aria-label="The body, one value a line">(.*?)</pre>')
+
+
+async def test_no_recorded_value_makes_a_line_of_its_own(site: Served) -> None:
+    hostile = 0
+    async with visitor(site, Role.AUDITOR) as auditor:
+        events = (await auditor.get(f"{BASE}/bindings/1/events?limit=500")).json()["items"]
+        for event in events:
+            body = (await auditor.get(f"{BASE}/bindings/1/events/{event['position']}/body")).text
+            page = await _page(auditor, f"/bindings/1/events/{event['position']}")
+            assert [page.count(char) for char in "\u0085\u2028\u2029"] == [0, 0, 0]
+            pretty = _VALUES.search(page)
+            assert (pretty is not None) == (len(body.encode()) <= event_pages.PRETTY)
+            if pretty is not None:
+                lines = [html.unescape(_TAGS.sub("", line)) for line in pretty[1].removesuffix("\n").split("\n")]
+                wanted = json.loads(body)
+                assert len(lines) == json.dumps(wanted, indent=2).count("\n") + 1
+                assert json.loads("\n".join(lines)) == wanted
+                hostile += any("\\u2028" in line for line in lines)
+    assert hostile > 0
+
+
+async def test_a_body_that_is_nested_too_deeply_is_shown_as_it_is_and_by_no_value_that_it_has_not(
+    told_dsns: dict[str, str],
+) -> None:
+    async with _auditor(told_dsns) as auditor:
+        for depth in (900, 5000):
+            body = '{"a":' + "[" * depth + "]" * depth + "}"
+            await _forge(told_dsns, "update ledger.event set body = $1 where position = 5", body)
+            page = await _page(auditor, "/bindings/1/events/5")
+            assert "this event was changed" in page
+            assert f"<bdi>{body}</bdi>" in html.unescape(page)
+            assert "<bdi>null</bdi>" not in page
 
 
 async def test_the_log_is_read_from_its_end_and_from_any_place(site: Served) -> None:
