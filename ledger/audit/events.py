@@ -64,6 +64,7 @@ class EventPass:
         trusted: the hash of the event there.
         folded: projections that are folded anew from the events that go by.
         runs: by run id, in the order in which they appear.
+        unreadable: whether the pass ended at an event that cannot be read.
     """
 
     row: BindingRow
@@ -74,6 +75,7 @@ class EventPass:
     folded: Sequence[FoldedProjection] = ()
     verifier: ChainVerifier = field(init=False)
     runs: dict[str, RunTrace] = field(default_factory=dict)
+    unreadable: bool = False
 
     def __post_init__(self) -> None:
         self.verifier = ChainVerifier(self.row.url, self.row.branch, self.after, self.trusted)
@@ -90,6 +92,7 @@ class EventPass:
         for level in (Level.POSITIONS, Level.CHAIN, Level.CATALOGUE):
             self.reports[level].checked = self.verifier.events
         self._compare_head()
+        await self._beside_pages(ledger)
         await self._behind_head(ledger)
 
     async def _run_by_pages(self, ledger: HashedSource, progress: Progress | None) -> None:
@@ -167,6 +170,7 @@ class EventPass:
                 return
             except (OverflowError, ValueError) as exc:
                 if page == 1:
+                    self.unreadable = True
                     self.reports[Level.CHAIN].add(
                         "UnreadableEventError",
                         checked=f"the event behind position {after}",
@@ -217,6 +221,17 @@ class EventPass:
                 checked="the head of the binding against its last event",
                 expected=f"position {row.head_position}, hash {row.head_hash.hex()}",
                 found=f"position {self.verifier.position}, hash {self.verifier.head.hex()}",
+            )
+
+    async def _beside_pages(self, ledger: AuditSource) -> None:
+        """Where the key is gone, a page may end between two rows of one position; the next one shows neither."""
+        count = await ledger.count_events(self.row.id, after=self.after, until=self.row.head_position)
+        if count is not None and count != self.verifier.events and not self.unreadable:
+            self.reports[Level.POSITIONS].add(
+                "EventsBesidePages",
+                checked=f"the rows up to position {self.row.head_position}",
+                expected=f"the {self.verifier.events} that were read by position",
+                found=f"{count}",
             )
 
     async def _behind_head(self, ledger: AuditSource) -> None:

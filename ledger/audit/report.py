@@ -37,14 +37,15 @@ EXPORT_LEVELS = frozenset({Level.FILES, Level.TABLES})
 
 
 SAYS: Mapping[Level, str] = {
-    Level.POSITIONS: "every position from the first to the head is there once, in order",
+    Level.POSITIONS: "every position from the first to the head is there once, in order, and no row beside them",
     Level.CHAIN: "each event carries the hash of its own fields and of the event before it",
     Level.HEAD: "the last event is the one that the binding's head names",
     Level.CATALOGUE: "each event is of a kind and version that this program knows, with a canonical body of that shape",
     Level.PLANS: "the stored bytes of each plan hash to its checksum, its artifact digest and its coverage digest, and"
     " the columns by which plans and commits are looked up say what those bytes say, each line at its own ordinal once",
     Level.OUTCOMES: "outcomes are those of the plan's operations, in the plan's order, none passed over, none twice",
-    Level.GUARDS: "the triggers that refuse changes are in force, in every session, on every table that they guard",
+    Level.GUARDS: "the triggers that refuse changes are in force, in every session, on every table that they guard, and"
+    " so is every key that refuses a second row",
     Level.CHECKPOINTS: "the head agrees with one that was published outside this database",
     Level.PROJECTIONS: "what the read side holds is what the events fold to, document by document",
     Level.FILES: "every file is listed in the manifest, with its size and its digest",

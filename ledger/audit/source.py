@@ -34,6 +34,10 @@ class AuditSource(Protocol):
         """Events by position."""
         ...
 
+    async def count_events(self, binding_id: int, *, after: int, until: int) -> int | None:
+        """How many rows the log has; None where every row is read, whatever its position."""
+        ...
+
     def checkpoint_marks(self, binding_id: int, *, after: int = 0, until: int) -> AsyncIterator[CheckpointMark]:
         """Seals and checkpoints in order of position."""
         ...
@@ -70,8 +74,16 @@ class AuditSource(Protocol):
         """Tables whose triggers do not refuse changes; None where there is no database."""
         ...
 
+    async def missing_keys(self) -> list[tuple[str, str]] | None:
+        """Table and columns of each key that nothing keeps; None where there is no database."""
+        ...
+
     async def live_cursor(self, projection: str, version: int, binding_id: int) -> tuple[int, bytes] | None:
         """The last event that a projection has taken, and its hash."""
+        ...
+
+    async def count_live_documents(self, projection: str, version: int, binding_id: int) -> int:
+        """How many documents a projection has."""
         ...
 
     def live_documents(self, projection: str, version: int, binding_id: int) -> AsyncIterator[tuple[str, str, str]]:

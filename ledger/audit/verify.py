@@ -84,10 +84,10 @@ async def verify_binding(
 
 
 async def _check_guards(ledger: AuditSource, report: LevelReport) -> None:
-    """Only an administrator can switch a trigger off; left off, anybody's next mistake would go through unseen."""
-    unguarded = await ledger.unguarded_tables()
-    if unguarded is None:
-        report.unchecked.append("the triggers of the database that this was exported from")
+    """Only an administrator can take a trigger or a key away; without it anybody's next mistake would go through."""
+    unguarded, missing = await ledger.unguarded_tables(), await ledger.missing_keys()
+    if unguarded is None or missing is None:
+        report.unchecked.append("the triggers and keys of the database that this was exported from")
         return
     report.checked = 1
     for table in unguarded:
@@ -96,4 +96,11 @@ async def _check_guards(ledger: AuditSource, report: LevelReport) -> None:
             checked=f"the triggers of ledger.{table}",
             expected="refuse_row_change and refuse_truncate, enabled always",
             found="missing, switched off, or not for every session",
+        )
+    for table, columns in missing:
+        report.add(
+            "KeyMissingError",
+            checked=f"the keys of ledger.{table}",
+            expected=f"a valid unique index over {columns}",
+            found="none",
         )

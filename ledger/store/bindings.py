@@ -15,6 +15,9 @@ from ledger.store.reading_ahead import PAGE, read_ahead
 from ledger.store.records import BindingRow, InFlight, OutcomeHeads, OutcomeRow
 from ledger.store.session import Session
 
+_COUNTED = 1_000_000
+"""Positions in one statement, so that a log of any length is counted within the time limit of statements."""
+
 
 class BindingQueries:
     """Part of :class:`ledger.store.ledger.Ledger`."""
@@ -78,6 +81,19 @@ class BindingQueries:
             async for rows in pages:
                 hashed, hashes = zip(*rows, strict=True)
                 yield hashed, hashes
+
+    async def count_events(self, binding_id: int, *, after: int, until: int) -> int:
+        """How many rows the log has up to a position, counted apart from the pages in which they are read.
+
+        Args:
+            binding_id: whose events.
+            after: rows at this position and below are not counted, but for those below 1 or at no position.
+            until: the last position.
+        """
+        count = int(await self._session.value("count_misplaced_events", binding_id))
+        for first in range(after, until, _COUNTED):
+            count += int(await self._session.value("count_events", binding_id, first, min(first + _COUNTED, until)))
+        return count
 
     async def recorded_at(self, binding_id: int, position: int) -> datetime | None:
         """When the event at a position was recorded, UTC; None where there is none."""

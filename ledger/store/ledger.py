@@ -100,6 +100,10 @@ class Ledger(
         """Append-only tables whose triggers are not in force in every session; an untouched ledger has none (G8)."""
         return [row["name"] for row in await self._session.rows("unguarded_tables")]
 
+    async def missing_keys(self) -> list[tuple[str, str]]:
+        """Table and columns of each key that no unique index keeps; an untouched ledger has none (G8)."""
+        return [(row["name"], row["columns"]) for row in await self._session.rows("missing_keys")]
+
     async def close(self) -> None:
         """Give the connections back."""
         await self._session.close()

@@ -22,6 +22,10 @@ class LiveProjectionQueries:
         row = await self._session.row("projection_cursor", projection, version, "live", binding_id)
         return None if row is None else (row["position"], row["hash"])
 
+    async def count_live_documents(self, projection: str, version: int, binding_id: int) -> int:
+        """How many documents there are, counted apart from the pages in which they are read."""
+        return int(await self._session.value("count_live_documents", projection, version, binding_id))
+
     async def live_documents(
         self, projection: str, version: int, binding_id: int
     ) -> AsyncIterator[tuple[str, str, str]]:

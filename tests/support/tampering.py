@@ -220,6 +220,37 @@ async def _plan_edited(admin: Any, random: Random, signed: int) -> str | None:
     return None if done.endswith(" 0") else f"{statement} ({ordinal})"
 
 
+async def _hidden_row(admin: Any, random: Random, signed: int) -> str | None:
+    """A row where there is one, or in front of all: what refuses it is taken away, and its index put back without."""
+    table, constraint, places, columns, second = random.choice(_SECOND_ROWS)
+    await admin.execute(f"alter table ledger.{table} drop constraint {constraint}")
+    if constraint.endswith("_pkey"):
+        await admin.execute(f"create index {constraint} on ledger.{table} ({places})")
+    done = await admin.execute(
+        f"insert into ledger.{table} select {columns} from ledger.{table} offset {random.randint(0, 5)} limit 1"
+    )
+    return None if done.endswith(" 0") else f"{second} of {table}"
+
+
+_EVENT_AT = (
+    "binding_id, {}, gen_random_uuid(), 'run.failed', 1, 'run-made-up', null, null, null, writer_epoch, recorded_at,"
+    " body, prev_hash, hash"
+)
+_SECOND_ROWS = (
+    ("event", "event_pkey", "binding_id, position", _EVENT_AT.format("position"), "a second row"),
+    ("event", "event_position_check", "", _EVENT_AT.format("-position"), "a row in front of all"),
+    ("plan_operation", "plan_operation_pkey", "plan_checksum, ordinal", "*", "a second row"),
+    ("plan_coverage", "plan_coverage_pkey", "plan_checksum, ordinal", "*", "a second row"),
+    (
+        "projection_document",
+        "projection_document_pkey",
+        "projection, version, slot, binding_id, subject, item",
+        "*",
+        "a second row",
+    ),
+)
+
+
 async def _read_side_edited(admin: Any, random: Random, signed: int) -> str | None:
     number = random.randint(0, 30)
     place = (
@@ -257,5 +288,6 @@ _KINDS = (
     _rechained,
     _plan_edited,
     _plan_edited,
+    _hidden_row,
     _read_side_edited,
 )

@@ -103,6 +103,16 @@ class ExportedLedger:
                     return
                 yield event
 
+    async def count_events(
+        self,
+        binding_id: int,  # noqa: ARG002 - an export has one binding
+        *,
+        after: int,  # noqa: ARG002 - its tables are compared with the events row by row
+        until: int,  # noqa: ARG002
+    ) -> int | None:
+        """Rows of a file are read one behind the other, whatever their positions say."""
+        return None
+
     async def checkpoint_marks(self, binding_id: int, *, after: int = 0, until: int) -> AsyncIterator[CheckpointMark]:
         """Seals and checkpoints in order."""
         async for event in self.events(binding_id, after=after, until=until):
@@ -187,6 +197,15 @@ class ExportedLedger:
         """There is none."""
         return None
 
+    async def count_live_documents(
+        self,
+        projection: str,  # noqa: ARG002 - as above
+        version: int,  # noqa: ARG002
+        binding_id: int,  # noqa: ARG002
+    ) -> int:
+        """There are none."""
+        return 0
+
     async def live_documents(
         self,
         projection: str,  # noqa: ARG002 - as above
@@ -200,6 +219,10 @@ class ExportedLedger:
 
     async def unguarded_tables(self) -> list[str] | None:
         """There is no database whose triggers could be looked at."""
+        return None
+
+    async def missing_keys(self) -> list[tuple[str, str]] | None:
+        """There is no database whose keys could be looked at."""
         return None
 
     def event_groups(self) -> Iterator[list[StoredEvent]]:
