@@ -19,7 +19,7 @@ from ledger.audit.before_images import coverage_of
 from ledger.audit.bodies import parsed_object
 from ledger.events import StoredEvent
 from ledger.plan.asserted import observed_values
-from ledger.store.pages import CommittedRun, OperationRow, TimePlace, WaitingOrders
+from ledger.store.pages import CommittedRun, OperationRow, TimePlace
 from ledger.store.projections import ProjectionStore
 from ledger.store.records import BindingRow
 from ledger.store.served import ServedLedger
@@ -46,11 +46,16 @@ class LedgerReader:
         if await self.ledger.projections_are_behind():
             await self._follower.caught_up()
 
-    async def bindings(self) -> list[models.BindingView]:
-        """All destinations, oldest first."""
+    async def bindings(self, *, after: int = 0, limit: int | None = None) -> list[models.BindingView]:
+        """Destinations, oldest first.
+
+        Args:
+            after: those behind this one.
+            limit: how many at most; None is all.
+        """
         await self._fresh()
-        projected, waiting = await self.ledger.projected_positions(), await self.ledger.waiting_orders()
-        return [await self._binding(row, projected, waiting) for row in await self.ledger.bindings()]
+        rows = [row for row in await self.ledger.bindings() if row.id > after][:limit]
+        return await self._bindings(rows)
 
     async def binding(self, binding_id: int) -> models.BindingView:
         """One destination.
@@ -59,8 +64,8 @@ class LedgerReader:
             NotThereError: there is none with this id.
         """
         await self._fresh()
-        projected, waiting = await self.ledger.projected_positions(), await self.ledger.waiting_orders()
-        return await self._binding(await self.binding_row(binding_id), projected, waiting)
+        [found] = await self._bindings([await self.binding_row(binding_id)])
+        return found
 
     async def binding_row(self, binding_id: int) -> BindingRow:
         """A binding as the store has it; raises as :meth:`binding`."""
@@ -69,11 +74,12 @@ class LedgerReader:
                 return row
         raise not_there(f"the binding {binding_id}", _BINDINGS_URL)
 
-    async def _binding(
-        self, row: BindingRow, projected: dict[int, int], waiting: dict[int, WaitingOrders]
-    ) -> models.BindingView:
-        status = await self._projections.binding_status(row.id)
-        return views.binding_view(row, status, projected.get(row.id, 0), waiting.get(row.id))
+    async def _bindings(self, rows: Sequence[BindingRow]) -> list[models.BindingView]:
+        projected, waiting = await self.ledger.projected_positions(), await self.ledger.waiting_orders()
+        statuses = await self._projections.binding_statuses([row.id for row in rows])
+        return [
+            views.binding_view(row, statuses.get(row.id), projected.get(row.id, 0), waiting.get(row.id)) for row in rows
+        ]
 
     async def runs(self, wanted: RunFilter, *, cursor: str | None, limit: int) -> models.Page[models.RunView]:
         """Runs of all bindings or of one, newest first.

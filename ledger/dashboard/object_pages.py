@@ -80,19 +80,22 @@ async def one_object(
     object_key: ObjectKey,
     query: Annotated[ObjectQuery, Parameters()],
 ) -> Response:
-    """Who is behind each value of an object, and its history, newest first."""
-    blame = await maker.service.objects.blame(binding_id, object_key)
-    history = await maker.service.objects.history(binding_id, object_key, cursor=query.cursor, limit=PER_PAGE)
+    """Who is behind each value of an object, and its history, newest first; further on in it, the history alone."""
+    reader, deep = maker.service.objects, query.cursor is not None
+    # A blame reads the whole history: paging through it with one on each page would read that once a page.
+    blame = None if deep else await reader.blame(binding_id, object_key)
+    history = await reader.history(binding_id, object_key, cursor=query.cursor, limit=PER_PAGE)
+    named = f"{history.kind} {_short(history.identity)}" if history.kind else f"Object {object_key[:12]}…"
     return maker.page(
         request,
         "object.html",
-        title=f"{blame.kind} {_short(blame.identity)}",
+        title=named,
         current="/objects",
         blame=blame,
         history=history,
-        deep=query.cursor is not None,
+        deep=deep,
         peer=peer_of,
-        command=object_command("blame", blame.kind, blame.identity, blame.url, blame.branch),
+        command=blame and object_command("blame", blame.kind, blame.identity, blame.url, blame.branch),
     )
 
 

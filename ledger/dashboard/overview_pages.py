@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
+from fastapi import Query as Parameters
+from pydantic import Field
 from starlette.responses import Response
 
 from ledger.api.filters import RunFilter
+from ledger.api.models import BindingView
 from ledger.api.service import BindingId
-from ledger.dashboard.pages import Maker, PageMaker
+from ledger.dashboard.pages import Maker, PageMaker, Query
 from ledger.dashboard.verdicts import activity, newest, verdict
+from ledger.store.records import BindingRow
 
 router = APIRouter()
 
@@ -20,18 +25,36 @@ CHARTED = 300
 RECENT = 10
 """Of them, those that are listed."""
 
+DESTINATIONS_PER_PAGE = 100
+
+
+class DestinationsQuery(Query):
+    """Behind which destination a list of them goes on."""
+
+    after: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+
+
+def following(rows: Sequence[BindingRow], shown: Sequence[BindingView]) -> int | None:
+    """What the next page of a list of destinations goes on behind; None where these are the last ones."""
+    return shown[-1].id if shown and shown[-1].id < rows[-1].id else None
+
 
 @router.get("/")
-async def overview(request: Request, maker: Maker) -> Response:
+async def overview(request: Request, maker: Maker, query: Annotated[DestinationsQuery, Parameters()]) -> Response:
     """Every destination: is it in line, who writes to it, what waits."""
-    bindings = await maker.service.reader.bindings()
+    reader = maker.service.reader
+    rows = await reader.ledger.bindings()
+    bindings = await reader.bindings(after=query.after, limit=DESTINATIONS_PER_PAGE)
     return maker.page(
         request,
         "overview.html",
         title="Overview",
         current="/",
         bindings=[(binding, verdict(binding), newest(binding)) for binding in bindings],
-        places={binding.id: (binding.url, binding.branch) for binding in bindings},
+        places={row.id: (row.url, row.branch) for row in rows},
+        total=len(rows),
+        following=following(rows, bindings),
+        deep=query.after > 0,
         **await _runs(maker, None),
     )
 

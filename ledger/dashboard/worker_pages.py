@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter, Request
+from fastapi import Query as Parameters
 from starlette.responses import Response
 
+from ledger.dashboard.overview_pages import DESTINATIONS_PER_PAGE, DestinationsQuery, following
 from ledger.dashboard.pages import Maker
 
 router = APIRouter()
 
 
 @router.get("/workers")
-async def workers(request: Request, maker: Maker) -> Response:
+async def workers(request: Request, maker: Maker, query: Annotated[DestinationsQuery, Parameters()]) -> Response:
     """Workers as they said last, and the writer of each destination."""
     reader = maker.service.reader
-    bindings = await reader.bindings()
+    rows = await reader.ledger.bindings()
+    bindings = await reader.bindings(after=query.after, limit=DESTINATIONS_PER_PAGE)
     found = await reader.workers()
     return maker.page(
         request,
@@ -23,5 +28,7 @@ async def workers(request: Request, maker: Maker) -> Response:
         current="/workers",
         workers=found,
         bindings=bindings,
-        unserved=sum(1 for item in bindings if not item.writer.live),
+        unserved=sum(1 for row in rows if not row.has_live_lease),
+        following=following(rows, bindings),
+        deep=query.after > 0,
     )

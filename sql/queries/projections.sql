@@ -65,6 +65,11 @@ select item, document from ledger.projection_document
 where projection = $1 and version = $2 and slot = 'live' and binding_id = $3 and subject = $4
 order by item;
 
+-- name: documents_of_bindings
+-- The one document of each of these bindings, of a projection that has one.
+select binding_id, document from ledger.projection_document
+where projection = $1 and version = $2 and slot = 'live' and binding_id = any($3::bigint[]) and subject = '';
+
 -- name: documents_without_item
 -- The runs alone.
 select subject, document from ledger.projection_document

@@ -351,12 +351,12 @@ async def test_other_roles_read_projections_and_change_none(
 
 @pytest.mark.rules("G9")
 async def test_g09_status_of_a_binding(recording: Recorder, store: ProjectionStore) -> None:
-    assert await store.binding_status(recording.binding_id) is None
+    assert await store.binding_statuses([recording.binding_id]) == {}
     await _several_runs(recording)
     await store.catch_up()
-    status = await store.binding_status(recording.binding_id)
+    assert await store.binding_statuses([]) == {}
+    status = (await store.binding_statuses([recording.binding_id, 99]))[recording.binding_id]
 
-    assert status is not None
     assert status.position == (await recording.ledger.bindings())[0].head_position
     assert status.writer is not None
     assert status.writer.process_id == "process"
