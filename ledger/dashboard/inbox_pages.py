@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameters
@@ -16,6 +16,7 @@ from ledger.api.tokens import Caller
 from ledger.audit.bodies import parsed_object
 from ledger.dashboard.pages import Maker, PageMaker, Query
 from ledger.dashboard.rights import SEES_THE_RECORD
+from ledger.dashboard.run_story import Refusal, refusal_in
 
 router = APIRouter()
 
@@ -45,9 +46,7 @@ class RefusedPlan(BaseModel):
 
     run: RunView
     position: int | None
-    findings: list[dict[str, str]]
-    more: int
-    """Findings that stand elsewhere in the ledger, because the event could not hold them."""
+    refusal: Refusal
 
 
 @router.get("/inbox")
@@ -102,14 +101,4 @@ async def refused(request: Request, maker: Maker, query: Annotated[RefusedQuery,
 async def _refused_plan(maker: PageMaker, run: RunView) -> RefusedPlan:
     end = await maker.service.reader.ledger.run_end(run.binding_id, run.run_id)
     body = (parsed_object(end.body) or {}) if end else {}
-    listed = body.get("findings")
-    findings = [_finding(found) for found in (listed if isinstance(listed, list) else ()) if isinstance(found, dict)]
-    cut = body.get("cut")
-    total = cut.get("total") if isinstance(cut, dict) else None
-    more = total - len(findings) if isinstance(total, int) else 0
-    return RefusedPlan(run=run, position=end and end.position, findings=findings, more=max(0, more))
-
-
-def _finding(record: dict[str, Any]) -> dict[str, str]:
-    """What a page shows of a stored finding, whatever somebody put there."""
-    return {name: str(record.get(name, "?")) for name in ("name", "checked", "expected", "found", "next_action")}
+    return RefusedPlan(run=run, position=end and end.position, refusal=refusal_in(body))

@@ -18,7 +18,7 @@ from ledger.api.reading_routes import KindName, SourceName
 from ledger.api.service import BindingId, Ordinal, RunIdPath
 from ledger.audit.bodies import parsed_object
 from ledger.dashboard.pages import Maker, PageMaker, Query, may_read_the_record
-from ledger.dashboard.run_story import Failure, changes, failure_of, is_open, parts, refusal_of
+from ledger.dashboard.run_story import MOST_FINDINGS, Failure, changes, failure_of, is_open, parts, refusal_of
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import object_key
 
@@ -119,6 +119,7 @@ async def run(
         parts=parts(found),
         failure=await _failure(maker, request, found),
         refusal=refusal_of(found),
+        most_findings=MOST_FINDINGS,
         operations=operations,
         query=OperationsQuery(),
         ordered=query.ordered,

@@ -73,17 +73,47 @@ def failure_of(unsettled: UnsettledView, operation: OperationDetail | None, even
     )
 
 
-def refusal_of(run: RunDetail) -> list[dict[str, str]]:
-    """Everything that a refused plan was refused for; empty for any other run."""
-    if run.ending is None or run.ending.kind != "plan.refused":
-        return []
-    found = run.ending.body.get("findings")
+MOST_FINDINGS = 100
+"""Findings that the page of a run shows; its event holds all that fit into one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a plan was refused, as its event has it.
+
+    Attributes:
+        findings: that stand in the event.
+        more: findings for which the event had no room.
+        whole: sha256 under which the whole list is stored beside the events, where it was cut.
+    """
+
+    findings: list[dict[str, str]]
+    more: int
+    whole: str | None
+
+    @property
+    def fits_a_page(self) -> bool:
+        """Whether the page of the run shows every finding."""
+        return not self.more and len(self.findings) <= MOST_FINDINGS
+
+
+def refusal_in(body: Mapping[str, Any]) -> Refusal:
+    """What the body of a ``plan.refused`` says, whatever somebody put there."""
+    listed, cut = body.get("findings"), body.get("cut")
     names = ("name", "checked", "expected", "found", "next_action")
-    return [
-        {name: str(finding.get(name, "")) for name in names}
-        for finding in (found if isinstance(found, list) else [])
+    findings = [
+        {name: str(finding.get(name, "?")) for name in names}
+        for finding in (listed if isinstance(listed, list) else [])
         if isinstance(finding, dict)
     ]
+    total, whole = (cut.get("total"), cut.get("sha256")) if isinstance(cut, dict) else (None, None)
+    more = total - len(findings) if isinstance(total, int) else 0
+    return Refusal(findings, max(0, more), whole if isinstance(whole, str) else None)
+
+
+def refusal_of(run: RunDetail) -> Refusal | None:
+    """Everything that a refused plan was refused for; None for any other run."""
+    return refusal_in(run.ending.body) if run.ending is not None and run.ending.kind == "plan.refused" else None
 
 
 class Change(NamedTuple):

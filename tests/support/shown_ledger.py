@@ -18,8 +18,8 @@ from ledger.audit.publish import publish_checkpoint
 from ledger.audit.signed_note import SigningKey
 from ledger.binding import DestinationBinding
 from ledger.errors import Finding
-from ledger.events import OperationFailed, OperationUnknown, PlanRefused, new_event
-from ledger.plan.canonical import object_key
+from ledger.events import Cut, OperationFailed, OperationUnknown, PlanRefused, new_event
+from ledger.plan.canonical import canonical_json_bytes, object_key
 from ledger.store.records import MessagePlace
 from tests.support.events import BRANCH, URL
 from tests.support.operations import create, one
@@ -110,7 +110,9 @@ async def _outcome(
 async def _refused_run(recording: Recorder) -> None:
     await commit(recording, REFUSED_RUN, actor=HOSTILE_ACTOR, reason="ticket 9")
     findings = [_finding(text) for text in HOSTILE] * 3
-    await recording.event("plan.refused", PlanRefused(findings=findings), REFUSED_RUN.run_id, n=0)
+    whole = [finding.model_dump(mode="json") for finding in findings] * 5
+    cut = Cut(total=len(whole), sha256=await recording.ledger.store_detail(canonical_json_bytes(whole)))
+    await recording.event("plan.refused", PlanRefused(findings=findings, cut=cut), REFUSED_RUN.run_id, n=0)
 
 
 def _finding(text: str) -> Finding:

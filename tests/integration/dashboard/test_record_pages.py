@@ -149,12 +149,12 @@ async def test_refusals_stand_with_every_reason_first(site: Served) -> None:
     async with visitor(site, Role.AUDITOR) as auditor, visitor(site, Role.READER) as reader:
         page = await _page(auditor, "/refused")
         assert _words(page).count("PeerNotFoundError :") == 5
-        assert "7 more" in _words(page)
+        assert "55 more: run-refused tells where they stand" in _words(page)
         assert "plan-commits" in page
         seen = await _page(reader, "/refused")
         assert "plan-commits" not in seen
         assert "which auditors and operators see" in _words(seen)
-        assert "7 more" in _words(seen)
+        assert "55 more" in _words(seen)
 
 
 async def test_workers_and_leases(site: Served) -> None:

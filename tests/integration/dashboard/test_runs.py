@@ -18,6 +18,9 @@ pytestmark = pytest.mark.integration
 HOSTILE = "/bindings/1/runs/run-hostile"
 
 
+_WHOLE_LIST = "the whole list is stored beside the events, in ledger.detail under the sha256"
+
+
 def _words(text: str) -> str:
     """What a page says, without its markup."""
     return " ".join(html.unescape(re.sub(r"(?s)<[^>]*>", " ", text)).split())
@@ -151,6 +154,9 @@ async def test_g05_what_stopped_a_run_stands_first_with_what_to_do_next(site: Se
         refused = _words((await somebody.get("/bindings/1/runs/run-refused")).text)
         assert refused.index("Refused before anything was written") < refused.index("operations planned")
         assert refused.count("PeerNotFoundError") == 12
+        # Those for which the event had no room are counted, and it is said where they stand.
+        ending = (await somebody.get(f"{BASE}/bindings/1/runs/run-refused")).json()["ending"]["body"]
+        assert f"48 more did not fit into an event: {_WHOLE_LIST} {ending['cut']['sha256']}" in refused
         assert "Stopped at" not in _words((await somebody.get("/bindings/1/runs/run-create")).text)
 
 

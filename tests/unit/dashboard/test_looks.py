@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.api.models import BindingView, RunView, WriterView
-from ledger.dashboard.run_story import changes, parts
+from ledger.dashboard.run_story import changes, parts, refusal_in
 from ledger.dashboard.states import STATES
 from ledger.dashboard.templating import ago, duration, href, iso_text, moment_text, number
 from ledger.dashboard.verdicts import MOST_BUCKETS, activity, newest, verdict
@@ -129,6 +129,23 @@ def test_what_differs_stands_first_and_what_is_not_known_is_not_claimed() -> Non
     assert seen == [("c", True), ("a", False), ("b", False), ("d", False)]
     by_field = {change.field: change for change in found}
     assert (by_field["a"].known, by_field["d"].asserted) == (False, False)
+
+
+@pytest.mark.rules("G5")
+def test_g05_what_a_refusal_does_not_hold_is_not_said_to_stand_on_its_page() -> None:
+    found = dict.fromkeys(("name", "checked", "expected", "found", "next_action"), "x")
+    cut = {"total": 250, "sha256": "ab"}
+    cases: dict[tuple[int, int, str | None, bool], Any] = {
+        (100, 0, None, True): {"findings": [found] * 100},
+        (101, 0, None, False): {"findings": [found] * 101},
+        (3, 247, "ab", False): {"findings": [found] * 3, "cut": cut},
+        (1, 249, None, False): {"findings": [found, "text", 1], "cut": {"total": 250, "sha256": 7}},
+        (0, 0, None, True): {"findings": "text", "cut": "text"},
+    }
+    for wanted, body in cases.items():
+        refusal = refusal_in(body)
+        assert (len(refusal.findings), refusal.more, refusal.whole, refusal.fits_a_page) == wanted
+    assert refusal_in({"findings": [{}]}).findings == [dict.fromkeys(found, "?")]
 
 
 def test_numbers_and_times_as_a_page_shows_them() -> None:
