@@ -77,7 +77,7 @@ class FoldedProjection:
 
     Attributes:
         projection: which.
-        position: up to which event the live one has come.
+        position: up to which event the live one has come; 0 where it took none, or nobody remembers.
         hash: of that event, as the live one remembers it.
         live: the sum over its documents.
         rows: how many documents there are, counted apart.
@@ -98,6 +98,11 @@ class FoldedProjection:
     def name(self) -> str:
         """Name and version, as ``rebuild`` shows it."""
         return f"{self.projection.name}/{self.projection.version}"
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether there is anything of it: an event that was taken, or documents without one."""
+        return bool(self.position or self.live.count or self.rows)
 
     def feed(self, event: StoredEvent) -> None:
         """Take the next event of the log."""
@@ -190,26 +195,22 @@ class FoldedProjection:
 
 
 async def live_projections(ledger: AuditSource, row: BindingRow) -> list[FoldedProjection]:
-    """The live documents of every projection of a binding, summed up; those that were never computed are left out."""
-    found = [await _live(ledger, row, projection) for projection in PROJECTIONS]
-    return [projection for projection in found if projection is not None]
+    """The live documents of every projection of a binding, summed up, also where no cursor says that there are any."""
+    return [await _live(ledger, row, projection) for projection in PROJECTIONS]
 
 
-async def _live(ledger: AuditSource, row: BindingRow, projection: Projection) -> FoldedProjection | None:
+async def _live(ledger: AuditSource, row: BindingRow, projection: Projection) -> FoldedProjection:
     """Documents and cursor move together; what was read while they moved is read again."""
     place = (projection.name, projection.version, row.id)
-    folded = None
     for _ in range(_TRIES):
         cursor = await ledger.live_cursor(*place)
-        if cursor is None or not cursor[0]:
-            return None
-        folded = FoldedProjection(projection, cursor[0], cursor[1], Sum())
+        position, last = cursor or (0, b"")
+        folded = FoldedProjection(projection, position, last, Sum())
         await _add_live(ledger, place, folded.live)
         folded.rows = await ledger.count_live_documents(*place)
         if await ledger.live_cursor(*place) == cursor:
             return folded
-    if folded is not None:
-        folded.broken = ""
+    folded.broken = ""
     return folded
 
 
@@ -227,15 +228,23 @@ def report_projections(folded: Sequence[FoldedProjection], report: LevelReport, 
     """Compare each with its live documents."""
     if resumed:
         report.unchecked.append("they are folded from the first event on, which was not read")
-    elif not folded:
+    elif not any(projection.is_computed for projection in folded):
         report.unchecked.append("none was computed yet, or an export has none")
+        return
     for projection in folded:
         projection.finish()
         if projection.broken == "":
             report.unchecked.append(f"{projection.name}: it kept moving while it was read")
             continue
+        if not projection.is_computed:
+            report.unchecked.append(
+                f"{projection.name}: it has taken no event yet, or its cursor and documents are gone"
+            )
+            continue
         report.checked += projection.live.count
-        if projection.broken is not None:
+        if not projection.position:
+            _differs(report, projection, "no documents, because it has taken no event", f"{projection.rows}")
+        elif projection.broken is not None:
             _differs(report, projection, "bodies that can be folded", projection.broken)
         elif projection.reached != projection.hash:
             found = "another event, or none" if projection.reached is None else projection.reached.hex()

@@ -264,6 +264,9 @@ async def _read_side_edited(admin: Any, random: Random, signed: int) -> str | No
             " and document <> replace(document, '1', '2')",
             f"update ledger.projection_document set subject = subject || 'x' where {place}",
             f"update ledger.projection_cursor set position = position - {1 + number % 3}",
+            "update ledger.projection_cursor set position = 0",
+            "delete from ledger.projection_cursor where projection ="
+            f" (select projection from ledger.projection_document order by 1 offset {number} limit 1)",
         )
     )
     done = await admin.execute(statement)

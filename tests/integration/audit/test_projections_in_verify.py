@@ -59,6 +59,8 @@ _EDITS = {
     ),
     "the cursor's hash": "update ledger.projection_cursor set hash = sha256('x')",
     "the cursor": "update ledger.projection_cursor set position = position - 1",
+    "a cursor that is gone": "delete from ledger.projection_cursor where projection = 'runs'",
+    "a cursor in front of the log": "update ledger.projection_cursor set position = 0 where projection = 'runs'",
 }
 
 
@@ -70,3 +72,19 @@ async def test_g09_an_edit_of_the_read_side_is_found(folded_dsns: dict[str, str]
     level = await _level(folded_dsns)
     assert level.status is Status.FAILED
     assert {finding.name for finding in level.findings} == {"ProjectionMismatch"}
+
+
+@pytest.mark.rules("G9")
+@pytest.mark.parametrize("how", ["delete from", "update"])
+async def test_g09_a_projection_without_documents_is_named_as_not_checked(
+    folded_dsns: dict[str, str], how: str
+) -> None:
+    where = "where projection = 'runs'"
+    async with connection_to(folded_dsns["admin"]) as admin:
+        await admin.execute(f"delete from ledger.projection_document {where}")
+        changed = "set position = 0" if how == "update" else ""
+        await admin.execute(f"{how} ledger.projection_cursor {changed} {where}")
+    level = await _level(folded_dsns)
+    assert level.total == 0
+    assert level.checked > 0
+    assert [said for said in level.unchecked if said.startswith("runs/")] == level.unchecked != []
