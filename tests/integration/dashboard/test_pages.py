@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from unittest.mock import AsyncMock
 
@@ -216,6 +217,17 @@ async def test_to_try_again_leads_to_the_same_page_and_never_to_another_site(
             answer = await somebody.get(f"{ORIGIN}{path}")
             assert answer.status_code == status
             assert f'<a href="{again}">Try again</a>' in answer.text
+
+
+async def test_a_page_says_which_clock_it_and_what_stands_on_it_have_their_times_from(site: Served) -> None:
+    async with visitor(site, Role.READER) as somebody:
+        before = datetime.now(UTC)
+        page = (await somebody.get("/runs")).text
+    footer = page[page.index("<footer") : page.index("</footer>")]
+    made = re.search(r'<time datetime="([^"]+)"', footer)
+    assert made is not None
+    assert before <= datetime.fromisoformat(made[1]) <= datetime.now(UTC)
+    assert re.search("recorded is by the ledger database’s clock.* made, .*, is by this server’s", footer, re.S)
 
 
 async def test_an_empty_ledger_says_what_to_do_next(empty_dsns: Mapping[str, str]) -> None:
