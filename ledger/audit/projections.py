@@ -1,7 +1,10 @@
 """Projections against the log, in the pass that reads the log anyway, without writing and in bounded memory (G9).
 
 Both sides are sums: each document with its key is hashed, and the hashes are added up. Equal sums are equal sets of
-documents, in whatever order they come; a document is added when nothing more can happen to it. A document of an
+documents, in whatever order they come; a document is added when nothing more can happen to it. The hash has a secret
+key, made for this audit and known to nobody else: sums of a public hash of 256 bits are no obstacle to somebody who
+chooses many documents for a sum that has to come out (Wagner's generalized birthday), while to somebody who cannot
+compute one summand all sums are alike. A document of an
 operation is such a one when the operation has a success, and as soon as the run has gone on to many others: a run never
 comes back to one.
 """
@@ -14,7 +17,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from hashlib import sha256
+from hashlib import blake2b
+from secrets import token_bytes
 from typing import Any
 
 from ledger.audit.plain_events import Stretch
@@ -49,8 +53,9 @@ _TRIES = 5
 
 @dataclass(slots=True)
 class Sum:
-    """A set of documents, however many they are."""
+    """A set of documents, however many they are; equal to another one only under the same key."""
 
+    key: bytes = field(repr=False)
     count: int = 0
     value: int = 0
 
@@ -62,7 +67,8 @@ class Sum:
         """Add documents as they are hashed: subject, item and text, each length-prefixed, so that none can pass for
         another.
         """
-        numbers = [int.from_bytes(sha256(document).digest(), "big") for document in documents]
+        key = self.key
+        numbers = [int.from_bytes(blake2b(document, digest_size=32, key=key).digest(), "big") for document in documents]
         self.value = (self.value + sum(numbers)) % _MODULUS
         self.count += len(documents)
 
@@ -88,11 +94,14 @@ class FoldedProjection:
     hash: bytes
     live: Sum
     rows: int = 0
-    folded: Sum = field(default_factory=Sum)
+    folded: Sum = field(init=False)
     reached: bytes | None = None
     broken: str | None = None
     _subjects: dict[Key, State] = field(default_factory=dict)
     _items: OrderedDict[Key, State] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self.folded = Sum(self.live.key)
 
     @property
     def name(self) -> str:
@@ -196,16 +205,17 @@ class FoldedProjection:
 
 async def live_projections(ledger: AuditSource, row: BindingRow) -> list[FoldedProjection]:
     """The live documents of every projection of a binding, summed up, also where no cursor says that there are any."""
-    return [await _live(ledger, row, projection) for projection in PROJECTIONS]
+    key = token_bytes(32)
+    return [await _live(ledger, row, projection, key) for projection in PROJECTIONS]
 
 
-async def _live(ledger: AuditSource, row: BindingRow, projection: Projection) -> FoldedProjection:
+async def _live(ledger: AuditSource, row: BindingRow, projection: Projection, key: bytes) -> FoldedProjection:
     """Documents and cursor move together; what was read while they moved is read again."""
     place = (projection.name, projection.version, row.id)
     for _ in range(_TRIES):
         cursor = await ledger.live_cursor(*place)
         position, last = cursor or (0, b"")
-        folded = FoldedProjection(projection, position, last, Sum())
+        folded = FoldedProjection(projection, position, last, Sum(key))
         await _add_live(ledger, place, folded.live)
         folded.rows = await ledger.count_live_documents(*place)
         if await ledger.live_cursor(*place) == cursor:

@@ -151,7 +151,7 @@ def test_g09_projections_make_the_same_of_a_stretch_and_of_its_events() -> None:
     for projection in PROJECTIONS:
         sums = []
         for first in (3, 5, 30, 43, 45):  # events before it are fed one by one
-            folded = FoldedProjection(projection, len(log.events), log.events[-1].hash, Sum())
+            folded = FoldedProjection(projection, len(log.events), log.events[-1].hash, Sum(bytes(32)))
             for event in log.events[:first]:
                 folded.feed(event)
             for start, end in ((first, 42), (max(first, 43), 45)):
