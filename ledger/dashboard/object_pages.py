@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from ledger.api.object_models import ObjectView
 from ledger.api.object_routes import MAX_IDENTITY, ObjectKey
+from ledger.api.problems import problem_of
 from ledger.api.service import BindingId
 from ledger.audit.identities import identities_of
 from ledger.dashboard.commands import object_command
@@ -66,7 +67,7 @@ async def objects(request: Request, maker: Maker, query: Annotated[ObjectsQuery,
         bindings=bindings,
         places={row.id: row for row in bindings},
         found=found,
-        refused=refused,
+        problem=refused and problem_of(refused, request.url.path),
         recent=recent,
         kinds=sorted({item.kind for item in recent}),
     )

@@ -94,22 +94,28 @@ async def test_the_history_of_an_object_goes_on_page_by_page(site: Served, monke
 
 async def test_an_object_is_found_as_the_command_finds_it(site: Served) -> None:
     link = f'href="/bindings/1/objects/{OBJECT_PAGES["red"]}"'
-    async with visitor(site, Role.READER) as reader:
+    async with visitor(site, Role.AUDITOR) as auditor:
         for identity in ("name=red", "  name=red \r\n\r\n", '{"name": "red"}'):
-            page = (await reader.get("/objects", params={"kind": f" {TAG} ", "identity": identity})).text
+            page = (await auditor.get("/objects", params={"kind": f" {TAG} ", "identity": identity})).text
             assert link in page, identity
             assert "Attempted last" not in page
-        none = _words((await reader.get("/objects", params={"kind": TAG, "identity": "name=pink"})).text)
+        none = _words((await auditor.get("/objects", params={"kind": TAG, "identity": "name=pink"})).text)
         assert "Nothing was ever attempted on this object" in none
-        elsewhere = await reader.get("/objects", params={"kind": TAG, "identity": "name=red", "binding": "2"})
+        elsewhere = await auditor.get("/objects", params={"kind": TAG, "identity": "name=red", "binding": "2"})
         assert link not in elsewhere.text
         for identity in ("red", "name=a\nname=b", "{", "[1]", '{"name": NaN}'):
-            refused = await reader.get("/objects", params={"kind": TAG, "identity": identity})
+            refused = await auditor.get("/objects", params={"kind": TAG, "identity": identity})
             assert refused.status_code == 422, identity
             assert "This names no object" in refused.text
-        recent = await _page(reader, "/objects")
+            told = [html.unescape(_TAGS.sub("", part)) for part in re.findall("<dd[^>]*>(.*?)</dd>", refused.text)]
+            assert len(told) == 5, told
+            assert all(told), told
+        recent = await _page(auditor, "/objects")
         for name in ("red", "blue", "green", *HOSTILE):
             assert f'href="/bindings/1/objects/{OBJECT_PAGES[name]}"' in recent
+    async with visitor(site, Role.READER) as reader:
+        page = (await reader.get("/objects", params={"kind": TAG, "identity": "name=red"})).text
+        assert ("Found" in _words(page), "red" in _words(page), link in page) == (True, True, False)
 
 
 async def test_a_reference_leads_to_what_it_points_to(site: Served) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import itertools
+import re
 
 import pytest
 
@@ -99,3 +101,21 @@ async def test_messages_of_a_destination_are_for_who_may_read_the_record(site: S
             hostile = (await somebody.get("/bindings/1/runs/run-hostile")).text
             assert ("<dt>Next</dt>" in hostile) == sees
             assert ("role auditor or operator sees them" in hostile) != sees
+
+
+@pytest.mark.parametrize("role", [Role.READER, Role.AUDITOR])
+async def test_no_page_leads_to_what_who_looks_at_it_may_not_see(site: Served, role: Role) -> None:
+    found: dict[str, str] = {}
+    async with visitor(site, role) as somebody:
+        for examples in EXAMPLES.values():
+            for name, path in examples:
+                page = await somebody.get(path)
+                if page.status_code == 200:
+                    found |= {html.unescape(link): name for link in re.findall(r' href="(/[^"#]*)', page.text)}
+        assert len(found) > 50
+        refused = {
+            (name, link)
+            for link, name in found.items()
+            if not link.startswith("/static/") and (await somebody.get(link)).status_code == 403
+        }
+    assert refused == set()
