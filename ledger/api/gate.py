@@ -181,5 +181,6 @@ def _require_own_page(headers: Headers) -> None:
             checked="the headers Origin and Sec-Fetch-Site",
             expected="those of a page of this server, or none",
             found="those of another site",
-            next_action="give orders from this server's own page, or from a program",
+            next_action="give orders from this server's own page, or from a program; "
+            "a proxy in front of this server has to pass the header Host on unchanged",
         )

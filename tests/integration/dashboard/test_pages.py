@@ -219,6 +219,18 @@ async def test_to_try_again_leads_to_the_same_page_and_never_to_another_site(
             assert f'<a href="{again}">Try again</a>' in answer.text
 
 
+@pytest.mark.rules("G11")
+async def test_g11_a_form_that_came_through_a_proxy_with_another_host_says_what_to_change(site: Served) -> None:
+    async with visitor(site, Role.OPERATOR) as somebody:
+        headers = {"Origin": "https://ledger.example", "Host": "127.0.0.1:8400", "Sec-Fetch-Site": "same-origin"}
+        answer = await somebody.client.post("/logout", data=await somebody.form("/runs"), headers=headers)
+        assert (answer.status_code, "ForeignOriginError" in answer.text) == (403, True)
+        assert "a proxy in front of this server has to pass the header Host on unchanged" in answer.text
+        headers["Host"] = "ledger.example"
+        answer = await somebody.client.post("/logout", data=await somebody.form("/runs"), headers=headers)
+        assert answer.status_code == 303
+
+
 async def test_a_page_says_which_clock_it_and_what_stands_on_it_have_their_times_from(site: Served) -> None:
     async with visitor(site, Role.READER) as somebody:
         before = datetime.now(UTC)
