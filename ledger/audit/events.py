@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -100,16 +100,13 @@ class EventPass:
         plain = PlainEvents(self.row.url, self.row.branch)
         pages = ledger.hashed_pages(self.row.id, after=self.verifier.position, until=self.row.head_position)
         async with aclosing(pages):
-            try:
-                async for hashed, hashes in pages:
-                    await self._take_page(ledger, plain, hashed, hashes)
-                    self._tell(progress)
-            except (OverflowError, ValueError):
-                return
+            while (page := await _next_page(pages)) is not None and await self._take_page(ledger, plain, *page):
+                self._tell(progress)
 
     async def _take_page(
         self, ledger: HashedSource, plain: PlainEvents, hashed: Sequence[bytes], hashes: Sequence[bytes]
-    ) -> None:
+    ) -> bool:
+        """Take the events of a page; False at the first one that cannot be read, with those before it taken."""
         marks = [*plain.marks(hashed), False]
         at = 0
         while at < len(hashed):
@@ -118,9 +115,13 @@ class EventPass:
             if stretch is not None and stretch.run_id not in self.runs:
                 stretch, end = None, at + 1  # its first event makes the run known
             if stretch is None or not self._take_stretch(stretch):
-                for data, own_hash in zip(hashed[at:end], hashes[at:end], strict=True):
-                    await self._take(ledger, event_of(data, own_hash))
+                events = _events_of(hashed[at:end], hashes[at:end])
+                for event in events:
+                    await self._take(ledger, event)
+                if len(events) < end - at:
+                    return False
             at = end
+        return True
 
     def _take_stretch(self, stretch: Stretch) -> bool:
         """Take what was checked already; False where something else has to look at each of its events."""
@@ -248,6 +249,27 @@ class EventPass:
                 expected=f"no event above position {head}",
                 found=f"one at position {last}",
             )
+
+
+async def _next_page(
+    pages: AsyncGenerator[tuple[Sequence[bytes], Sequence[bytes]], None],
+) -> tuple[Sequence[bytes], Sequence[bytes]] | None:
+    """The next page; None behind the last one, and where one cannot be read."""
+    try:
+        return await anext(pages, None)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _events_of(hashed: Sequence[bytes], hashes: Sequence[bytes]) -> list[StoredEvent]:
+    """The events of these bytes, up to the first that no program can read."""
+    events: list[StoredEvent] = []
+    try:
+        for data, own_hash in zip(hashed, hashes, strict=True):
+            events.append(event_of(data, own_hash))
+    except (OverflowError, ValueError):
+        pass  # it is looked at by itself
+    return events
 
 
 def _body(event: StoredEvent) -> object | None:

@@ -13,7 +13,7 @@ from ledger.audit import LedgerTamperedError, Level, Status, UnknownBindingToVer
 from ledger.audit.replay import replay_record
 from ledger.binding import DestinationBinding
 from ledger.errors import Finding
-from ledger.events import Cut, PlanRefused
+from ledger.events import Cut, PlanRefused, StoredEvent
 from ledger.exit_codes import ExitCode
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.ledger import Ledger
@@ -443,3 +443,20 @@ async def test_g08_times_are_moments_in_any_zone_and_bodies_come_back_byte_for_b
         assert canonical_json_bytes(record["body"]) == event.body
         assert "body_text" not in record
         assert (record["position"], record["hash"]) == (event.position, event.hash.hex())
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_fault_of_the_audit_itself_is_no_page_that_cannot_be_read(
+    recording: Recorder, ledger_dsns: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Read one by one the audit would go on behind the event at which it failed, as if it had been looked at.
+    looked_at: list[int] = []
+
+    def fails_once(_: object, event: StoredEvent) -> None:
+        looked_at.append(event.position)
+        if len(looked_at) == 3:
+            raise ValueError("a fault of this program")
+
+    monkeypatch.setattr("ledger.audit.heads.Heads.feed", fails_once)
+    with pytest.raises(ValueError, match="a fault of this program"):
+        await _report(ledger_dsns)
