@@ -111,12 +111,13 @@ def _milliseconds(seconds: float) -> str:
 
 
 async def check_server(connection: Any, *, allow_unsafe_fsync: bool) -> None:
-    """Refuse a server that would lose committed events, that is too old, or whose schema is not ours.
+    """Refuse a server that would lose committed events or cannot hold them, is too old, or has not our schema.
 
     ``allow_unsafe_fsync`` is for tests: their clusters run without fsync.
 
     Raises:
-        UnsafeServerError: ``fsync``, ``full_page_writes`` or ``synchronous_commit`` is off, or an old server.
+        UnsafeServerError: ``fsync``, ``full_page_writes`` or ``synchronous_commit`` is off, an old server, or a
+            database of another encoding than UTF8.
         ExchangedSessionError: (as the driver's error) there is a pooler in transaction mode in between.
         NotMigratedError, NewerDatabaseError: the schema is older or newer than this program.
     """
@@ -128,18 +129,27 @@ async def check_server(connection: Any, *, allow_unsafe_fsync: bool) -> None:
         raise _unsafe("server_version_num", f"at least {OLDEST_SERVER}", str(settings["server_version"]))
     if settings["synchronous_commit"] in {"off", "local"}:
         raise _unsafe("synchronous_commit", "on", settings["synchronous_commit"])
+    if settings["server_encoding"] != "UTF8":
+        raise _unsafe("server_encoding", "UTF8", settings["server_encoding"], next_action=_ENCODING)
     for name in ("fsync", "full_page_writes"):
         if settings[name] != "on" and not allow_unsafe_fsync:
             raise _unsafe(name, "on", settings[name])
     await check_schema(connection)
 
 
-def _unsafe(name: str, expected: str, found: str) -> UnsafeServerError:
+_CONFIGURATION = "correct the server's configuration and restart it; without it a crash can lose committed events"
+_ENCODING = (
+    "make the ledger's database anew with `create database … encoding 'UTF8' template template0`; in another encoding a"
+    " text of a plan may have no spelling, or another digest than its bytes"
+)
+
+
+def _unsafe(name: str, expected: str, found: str, *, next_action: str = _CONFIGURATION) -> UnsafeServerError:
     return UnsafeServerError(
         checked=f"the server's setting {name}",
         expected=expected,
         found=found,
-        next_action="correct the server's configuration and restart it; without it a crash can lose committed events",
+        next_action=next_action,
     )
 
 

@@ -8,7 +8,6 @@ writers look at the inbox from time to time as well.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -48,7 +47,7 @@ class Ringer:
         if self._task is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_WITHIN):
-                    await self._task
+                    await asyncio.gather(self._task, return_exceptions=True)  # its cancellation is not ours
 
     async def _run(self) -> None:
         while self._waiting:
@@ -57,6 +56,8 @@ class Ringer:
                 await self._send(bindings)
             except StoreError as exc:
                 _log.info("writers were not told of an order, they find it by themselves", error=str(exc))
+            except Exception:  # noqa: BLE001 - a hint must not keep whoever orders from closing; the defect is logged whole
+                _log.exception("writers were not told of an order because of a defect, they find it by themselves")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_REST):
                     await self._resting.wait()
@@ -70,13 +71,13 @@ class Doorbell:
         self._dsn = dsn
         self._look_every = look_every
         self._limits = limits or Limits()
-        self._events: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
+        self._events: dict[str, asyncio.Event] = {}
         self.is_heard = False
         """Whether it listens now."""
 
     def of(self, binding_id: int) -> asyncio.Event:
         """Set when something is ordered on the binding; whoever waits for it clears it before looking."""
-        return self._events[binding_id]
+        return self._events.setdefault(str(binding_id), asyncio.Event())
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Listen until ``stop`` is set; a database that is away is tried again."""
@@ -91,7 +92,8 @@ class Doorbell:
     async def _listen(self, stop: asyncio.Event) -> None:
         connection = await open_connection(self._dsn, application_name="apply-ledger doorbell", limits=self._limits)
         try:
-            await connection.add_listener(CHANNEL, self._heard)
+            async with asyncio.timeout(self._limits.command):  # the driver gives this statement no limit
+                await connection.add_listener(CHANNEL, self._heard)
             self.is_heard = True
             for event in self._events.values():  # what was ordered while nobody listened
                 event.set()
@@ -102,8 +104,10 @@ class Doorbell:
             connection.terminate()
 
     def _heard(self, _connection: Any, _process: int, _channel: str, payload: str) -> None:
-        if payload.isascii() and payload.isdigit():
-            self._events[int(payload)].set()
+        """Every role of the database may notify, of anything: what nobody here waits for is left alone."""
+        event = self._events.get(payload)
+        if event is not None:
+            event.set()
 
 
 async def _wait(stop: asyncio.Event, seconds: float) -> None:

@@ -135,7 +135,12 @@ class Session:
 
     async def close(self) -> None:
         """Close the pool; after a few seconds without asking for the connections back."""
-        await self.ringer.close()
+        try:
+            await self.ringer.close()
+        finally:  # also where the wait for the last hint was cancelled
+            await self._close_pool()
+
+    async def _close_pool(self) -> None:
         try:
             async with asyncio.timeout(_CLOSE_WITHIN):
                 await self._pool.close()

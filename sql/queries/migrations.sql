@@ -71,7 +71,8 @@ $$;
 select format('alter role %I with login password %L', $1::text, $2::text);
 
 -- name: server_settings
--- What durability rests on, and who we are.
+-- What durability rests on, which texts the database can hold, and who we are.
 select current_setting('fsync') as fsync, current_setting('full_page_writes') as full_page_writes,
        current_setting('synchronous_commit') as synchronous_commit,
+       current_setting('server_encoding') as server_encoding,
        current_setting('server_version_num')::int as server_version;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from ledger.store.ledger import Ledger
 from ledger.store.migrate import migrate
 from ledger.store.sql_files import query
 from ledger.store.writer import Lease, WriterStore
+from tests.support.postgres import PostgresServer
 from tests.support.store import applied, claim, connection_to, open_writer
 
 pytestmark = pytest.mark.integration
@@ -36,6 +38,7 @@ class Answers:
             "fsync": "on",
             "full_page_writes": "on",
             "synchronous_commit": "on",
+            "server_encoding": "UTF8",
             "server_version": 150000,
         } | settings
 
@@ -55,6 +58,7 @@ class Answers:
         ("synchronous_commit", "off", False),
         ("synchronous_commit", "local", False),
         ("server_version", 140012, False),
+        ("server_encoding", "SQL_ASCII", False),
     ],
 )
 @pytest.mark.rules("G4")
@@ -70,6 +74,22 @@ async def test_g04_each_setting_that_can_lose_a_commit_is_refused_by_name(
     else:
         with pytest.raises(UnsafeServerError):
             await check_server(Answers(admin, **{setting: value}), allow_unsafe_fsync=True)
+
+
+@pytest.mark.rules("G1", "G11")
+async def test_g01_a_database_that_cannot_hold_every_text_is_refused_by_name(
+    postgres_server: PostgresServer, admin: Any
+) -> None:
+    name = f"t_{uuid.uuid4().hex[:16]}"
+    await admin.execute(f"create database {name} encoding 'LATIN1' locale 'C' template template0")
+    try:
+        async with connection_to(postgres_server.dsn(name)) as connection:
+            with pytest.raises(UnsafeServerError) as refused:
+                await check_server(connection, allow_unsafe_fsync=True)
+    finally:
+        postgres_server.drop_database(name)
+    assert (refused.value.checked, refused.value.found) == ("the server's setting server_encoding", "LATIN1")
+    assert "encoding 'UTF8'" in refused.value.next_action
 
 
 @pytest.mark.rules("G4")
