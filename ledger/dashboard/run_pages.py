@@ -26,6 +26,7 @@ router = APIRouter()
 
 RUNS_PER_PAGE = 50
 OPERATIONS_PER_PAGE = 100
+NEWEST_ORDERS = 50
 
 RUN_STATES: tuple[RunStateName, ...] = ("open", "applied", "stopped", "failed", "interrupted", "refused")
 RESUMABLE = frozenset({"stopped", "failed", "interrupted"})
@@ -122,9 +123,15 @@ async def run(
         most_findings=MOST_FINDINGS,
         operations=operations,
         query=OperationsQuery(),
-        ordered=query.ordered,
+        ordered=query.ordered if query.ordered and await _stands(maker, found, query.ordered) else None,
         outcomes=OUTCOMES,
     )
+
+
+async def _stands(maker: PageMaker, run: RunDetail, ordered: str) -> bool:
+    """Whether an order of this kind waits among the newest: a link may say anything at any time."""
+    newest = await maker.service.reader.orders(run.binding_id, cursor=None, limit=NEWEST_ORDERS)
+    return any((order.run_id, order.kind, order.state) == (run.run_id, ordered, "open") for order in newest.items)
 
 
 async def _failure(maker: PageMaker, request: Request, run: RunDetail) -> Failure | None:

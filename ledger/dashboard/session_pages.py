@@ -72,7 +72,7 @@ def _form(maker: PageMaker, request: Request, *, there: str, refused: bool = Fal
         status=401 if refused else 200,
         there=there,
         refused=refused,
-        hours=maker.callers.sessions.seconds / 3600,
+        seconds=maker.callers.sessions.seconds,
     )
 
 

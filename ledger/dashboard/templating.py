@@ -70,8 +70,9 @@ def iso_text(value: datetime | str) -> str:
 
 
 def local_text(value: datetime) -> str:
-    """As a field for a time wants it; without its zone, which is UTC."""
-    return moment(value).strftime("%Y-%m-%dT%H:%M")
+    """As a field for a time wants it, to the thousandths of a second that it can hold; without its zone, UTC."""
+    when = moment(value).replace(tzinfo=None)
+    return when.isoformat(timespec="milliseconds" if when.microsecond else "seconds" if when.second else "minutes")
 
 
 def elapsed(begin: datetime | str, end: datetime | str) -> float:

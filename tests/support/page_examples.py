@@ -56,7 +56,7 @@ EXAMPLES: Mapping[str, Sequence[Example]] = {
 """By the address as the table of rights has it."""
 
 FOR_NOBODY: Sequence[Example] = [("login", "/login")]
-NO_PAGES = {"/static/{version}/{name:path}", "/login", "/bindings/{binding_id}/activity"}
+NO_PAGES = {"/static/{version}/{name:path}", "/login"}
 """Addresses that are no pages of their own, or that nobody has to log in for."""
 
 ALL: Sequence[Example] = [example for examples in EXAMPLES.values() for example in examples]

@@ -25,6 +25,7 @@ from tests.support.visitors import Visitor, hidden_fields, visitor
 pytestmark = pytest.mark.integration
 
 RESUME, STOP = "/bindings/1/runs/run-2/resume", "/bindings/1/runs/run-3/stop"
+_SAID = {"resume": "go on", "stop": "stop"}
 SECRET = "hunter2-hunter2"  # looked for in what an operator says
 
 
@@ -134,10 +135,15 @@ async def test_g07_resume_and_stop_from_a_page_are_one_order_each(operator: Visi
             )
         orders = [order for order in await recording.ledger.open_orders(1) if order.kind == kind]
         assert [(order.run_id, order.body["reason"]) for order in orders] == [(run_id, "looked at it")]
+        assert f"The order to {_SAID[kind]} is given" in (await operator.get(answer.headers["location"])).text
+        other = {"resume": "stop", "stop": "resume"}[kind]
+        lying = await operator.get(f"/bindings/1/runs/{run_id}?ordered={other}")
+        assert f"The order to {_SAID[other]} is given" not in lying.text
         # Also once it was carried out: a form that a browser sends again is no other order.
         await recording.writer.close_order(recording.lease, orders[0].inbox_id, "done")
         assert (await operator.send(page, form)).status_code == 303
         assert [order for order in await recording.ledger.open_orders(1) if order.kind == kind] == []
+        assert "is given" not in (await operator.get(answer.headers["location"])).text
 
 
 def _away() -> LedgerUnavailableError:

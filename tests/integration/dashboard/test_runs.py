@@ -77,6 +77,13 @@ async def test_runs_are_found_by_what_they_are_and_when_they_came(site: Served) 
             assert _runs(answer.text) == wanted, query
 
 
+async def test_a_filter_for_a_time_is_sent_again_as_it_came(site: Served) -> None:
+    async with visitor(site, Role.READER) as somebody:
+        text = (await somebody.get("/runs?since=2026-11-30T12:00:07.250Z&until=2099-01-01T00:00:59Z")).text
+        fields = dict(re.findall(r'step="any" name="(since|until)" value="([^"]*)"', text))
+        assert fields == {"since": "2026-11-30T12:00:07.250", "until": "2099-01-01T00:00:59"}
+
+
 async def test_pages_of_runs_lose_nothing_and_keep_their_filters(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_pages, "RUNS_PER_PAGE", 2)
     async with visitor(site, Role.READER) as somebody:

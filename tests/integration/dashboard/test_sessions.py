@@ -160,6 +160,8 @@ async def test_a_session_ends_when_it_is_told_to_and_with_its_token(site: Served
 async def test_a_session_lasts_as_long_as_the_settings_say(shown_dsns: dict[str, str], site: Served) -> None:
     limits = ApiLimits(session_hours=2, failed_logins_per_minute=1e6)
     async with served(shown_dsns, tokens=site.tokens, limits=limits) as brief, visitor(brief, Role.READER) as somebody:
+        async with visitor(brief, None) as nobody:
+            assert "a session of 2 h and" in (await nobody.get("/login")).text
         sessions = brief.app.callers.sessions
         for late, status in ((7199, 200), (7201, 303)):
             sessions._clock = lambda late=late: time.monotonic() + late  # type: ignore[misc] # bound now, not later

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ledger.api.models import BindingView, RunView, WriterView
 from ledger.dashboard.run_story import changes, parts, refusal_in
 from ledger.dashboard.states import STATES
-from ledger.dashboard.templating import ago, duration, href, iso_text, moment_text, number
+from ledger.dashboard.templating import ago, duration, href, iso_text, local_text, moment_text, number
 from ledger.dashboard.verdicts import MOST_BUCKETS, activity, newest, verdict
 from ledger.projections.binding_status import RunMark
 
@@ -160,6 +160,11 @@ def test_numbers_and_times_as_a_page_shows_them() -> None:
         "1 min 1 s",
         "1 h",
         "1 d 1 h",
+    ]
+    assert [local_text(NOW + timedelta(seconds=rest)) for rest in (0, 7, 7.25)] == [
+        "2026-11-30T12:00",
+        "2026-11-30T12:00:07",
+        "2026-11-30T12:00:07.250",
     ]
     assert ago(NOW - timedelta(minutes=3), NOW) == "3 min ago"
     assert ago(NOW + timedelta(hours=3), NOW) == "just now"
