@@ -61,6 +61,7 @@ def refusal_page(maker: PageMaker, request: Request, error: ApplyLedgerError) ->
         status=status,
         headers={"Cache-Control": "no-store"} | headers_of(error),
         problem=problem_of(error, request.url.path),
+        sent=request.method == "POST",
     )
     return page
 

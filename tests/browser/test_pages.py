@@ -115,5 +115,6 @@ async def _shows_no_markup(window: Watched) -> None:
     )
     assert foreign == []
     text = await page.evaluate("document.documentElement.outerHTML")
-    hidden = {char for char in text if unicodedata.category(char) in ("Cf", "Cc", "Co", "Cs", "Zl", "Zp") and char not in "\n\t"}
+    categories = ("Cf", "Cc", "Co", "Cs", "Zl", "Zp")
+    hidden = {char for char in text if unicodedata.category(char) in categories and char not in "\n\t"}
     assert hidden == set()

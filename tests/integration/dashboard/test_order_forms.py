@@ -189,6 +189,14 @@ async def test_g07_a_form_whose_answer_was_lost_is_the_same_order_when_it_is_sen
         assert (other.status_code, "what it ordered then stands" in other.text) == (409, True)
         assert "nothing was ordered" not in other.text
         assert hidden_fields(other.text)["order_key"] != form["order_key"]
+    # Also where the ledger is gone before anything is ordered: a form loaded anew would be another order.
+    form = await operator.form(STOP)
+    with monkeypatch.context() as trouble:
+        trouble.setattr(ServedLedger, "token", _nothing_is_read)
+        for answer, offered in ((await operator.send(STOP, form), False), (await operator.get(STOP), True)):
+            assert answer.status_code == 503
+            assert (f'href="{STOP}"' in answer.text) == offered
+            assert ("send the same form again" in answer.text) != offered
     monkeypatch.setattr(CommandOrders, "commit", _nothing_is_read)
     entered = {"run": "netbox/run-5", "expected_checksum": "a" * 64}
     lost = await operator.send("/commit", await operator.form("/commit") | entered)
