@@ -175,7 +175,8 @@ async def test_events_that_come_without_end_keep_no_stream_open_that_may_not_go_
     stream = streaming.EventStream(
         service.reader.ledger, service.watch, service.metrics, binding_id=1, after=0, run=None, still_works=asked
     )
-    sent = b"".join([chunk async for chunk in stream.chunks()])
+    async with asyncio.timeout(60):  # else it would never end
+        sent = b"".join([chunk async for chunk in stream.chunks()])
     assert [line for line in sent.splitlines() if line.startswith(b"id: ")] == [b"id: 1", b"id: 2"]
 
 
