@@ -130,26 +130,29 @@ async def check_server(connection: Any, *, allow_unsafe_fsync: bool) -> None:
     if settings["synchronous_commit"] in {"off", "local"}:
         raise _unsafe("synchronous_commit", "on", settings["synchronous_commit"])
     if settings["server_encoding"] != "UTF8":
-        raise _unsafe("server_encoding", "UTF8", settings["server_encoding"], next_action=_ENCODING)
+        raise _cannot_hold(settings["server_encoding"])
     for name in ("fsync", "full_page_writes"):
         if settings[name] != "on" and not allow_unsafe_fsync:
             raise _unsafe(name, "on", settings[name])
     await check_schema(connection)
 
 
-_CONFIGURATION = "correct the server's configuration and restart it; without it a crash can lose committed events"
-_ENCODING = (
-    "make the ledger's database anew with `create database … encoding 'UTF8' template template0`; in another encoding a"
-    " text of a plan may have no spelling, or another digest than its bytes"
-)
-
-
-def _unsafe(name: str, expected: str, found: str, *, next_action: str = _CONFIGURATION) -> UnsafeServerError:
+def _unsafe(name: str, expected: str, found: str) -> UnsafeServerError:
     return UnsafeServerError(
         checked=f"the server's setting {name}",
         expected=expected,
         found=found,
-        next_action=next_action,
+        next_action="correct the server's configuration and restart it; without it a crash can lose committed events",
+    )
+
+
+def _cannot_hold(encoding: str) -> UnsafeServerError:
+    """Some text of a plan has no spelling in another encoding, or other bytes than those that were hashed."""
+    return UnsafeServerError(
+        checked="the server's setting server_encoding",
+        expected="UTF8",
+        found=encoding,
+        next_action="make the ledger's database anew with `create database … encoding 'UTF8' template template0`",
     )
 
 
