@@ -232,7 +232,7 @@ class EventPass:
                 "EventsBesidePages",
                 checked=f"the rows up to position {self.row.head_position}",
                 expected=f"the {self.verifier.events} that were read by position",
-                found=f"{count}",
+                found=f"{count} in the table: some stand at a position that another row has, or at none",
             )
 
     async def _behind_head(self, ledger: AuditSource) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,17 @@ def request_of(entry: Mapping[str, Any]) -> Request:
     if not sender or not sender["mark"] or sender["epoch"] is None:
         raise ValueError(f"mutation {entry['position']} ({entry['mutation']}) was sent without a mark: {sender}")
     run_id, ordinal, attempt = sender["mark"]
+    return replace(
+        unsigned_request_of(entry, (run_id, ordinal)),
+        writer=sender["writer"],
+        epoch=sender["epoch"],
+        guarded_at=sender["guarded_at"],
+        attempt=attempt,
+    )
+
+
+def unsigned_request_of(entry: Mapping[str, Any], place: tuple[str, int]) -> Request:
+    """A mutation of the journal that does not say who sent it; attempt and epoch are found out from the log."""
     return Request(
         sent=entry["variables"]["data"],
         kind=entry["kind"],
@@ -158,11 +169,11 @@ def request_of(entry: Mapping[str, Any]) -> Request:
         written=entry["written"],
         node_id=entry["object_id"],
         shed=entry["fault"] == "shed-429",
-        writer=sender["writer"],
-        epoch=sender["epoch"],
-        guarded_at=sender["guarded_at"],
-        place=(run_id, ordinal),
-        attempt=attempt,
+        writer="",
+        epoch=0,
+        guarded_at=entry["received_at"],
+        place=place,
+        attempt=0,
     )
 
 

@@ -21,7 +21,7 @@ from ledger.binding import DestinationBinding
 from ledger.commit_message import message_key
 from producers.publish import PublishSettings
 from tests.faults.campaign.findings import nodes_of
-from tests.faults.facts import Facts, Node, Request, rows_of
+from tests.faults.facts import Facts, Node, rows_of, unsigned_request_of
 from tests.faults.soak.accounts import check_binding, check_commits, check_events
 from tests.faults.soak.plans import add_known, make_run, place_of
 from tests.faults.soak.rest import Place, come_to_rest, messages_of, resume_what_failed
@@ -174,7 +174,7 @@ class Soak:
             if place is None:
                 self._wrong.append(f"{branch}: G1: request {entry['position']} is of no operation")
             else:
-                requests.append(_request(entry, place))
+                requests.append(unsigned_request_of(entry, place))
         return Facts(
             binding=rows["binding"],
             events=rows["event"],
@@ -219,25 +219,6 @@ def _environment(sandbox: RunningSandbox, place: Place, folder: Path) -> dict[st
         "APPLY_LEDGER_WRITER__SETTLE_SECONDS": "1",
         "APPLY_LEDGER_WRITER__POLL_INTERVAL": "0.3",
     }
-
-
-def _request(entry: Mapping[str, Any], place: tuple[str, int]) -> Request:
-    """A mutation of the journal; attempt and epoch are found out from the log."""
-    return Request(
-        sent=entry["variables"]["data"],
-        kind=entry["kind"],
-        form=entry["action"],
-        received_at=entry["received_at"],
-        decided_at=entry["decided_at"],
-        written=entry["written"],
-        node_id=entry["object_id"],
-        shed=entry["fault"] == "shed-429",
-        writer="",
-        epoch=0,
-        guarded_at=entry["received_at"],
-        place=place,
-        attempt=0,
-    )
 
 
 async def _rows(dsn: str, text: str) -> list[dict[str, Any]]:
