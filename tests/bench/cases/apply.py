@@ -1,23 +1,19 @@
 """Apply: the writer's loop with the ledger, beside the same loop without one.
 
-Without a ledger means: the same write surface, client and checks, the same operations in the same order, one after the
-other, a guard that lets every request go; and no PostgreSQL, no lease, no record. Both are timed from the first
-operation to the last; opening, the gate and the schema are outside.
+Both are timed from the first operation to the last; opening, the gate and the schema are outside.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
-from typing import cast
 
 from ledger.binding import DestinationBinding
-from ledger.destination import PlannedWriteDestination
 from ledger.store.ledger import Ledger
 from tests.bench.destination import BRANCH, inventory, opener, sandbox_apart
 from tests.bench.frame import Case, Figure, Series, Setting, Target, interleaved_async, ratio
 from tests.bench.server import ledger_server
+from tests.bench.unrecorded import unrecorded_seconds
 from tests.bench.writer_runs import WriterRuns
 
 
@@ -46,16 +42,6 @@ async def _measure(setting: Setting, *, seconds: float, count: int, bound: float
     ]
 
 
-class _Guard:
-    """Lets every request go."""
-
-    async def ready(self) -> None:
-        """Go."""
-
-    def before_send(self, *, write: bool = True) -> None:
-        """Go."""
-
-
 class _BareLoop:
     """The loop without a ledger; each round writes objects of its own."""
 
@@ -68,15 +54,9 @@ class _BareLoop:
         """Operations in a second."""
         self._rounds += 1
         run_id = f"bare-{self._rounds}"
-        operations = inventory(run_id, self._count)
         binding = DestinationBinding(url=self._url, branch=BRANCH)
-        async with opener(self._url)(binding, run_id=run_id, guard=_Guard()) as opened:
-            writes = cast("PlannedWriteDestination", opened.writes)  # the gate looks; there is none here
-            peers = writes.new_peer_resolver()
-            started = time.perf_counter()
-            for operation in operations:
-                await writes.apply_planned_operation(operation=operation, peers=peers)
-            return self._count / (time.perf_counter() - started)
+        operations = inventory(run_id, self._count)
+        return self._count / await unrecorded_seconds(opener(self._url), binding, operations, run_id=run_id)
 
 
 AT_ONCE = Case(

@@ -16,11 +16,13 @@ from infrahub_sdk import Config, InfrahubClientSync
 from consumers.infrahub.known_schemas import KnownSchemas
 from consumers.infrahub.transport import KEEPALIVE_SECONDS
 from consumers.ports import StoreConnector
+from ledger.binding import DestinationBinding
 from ledger.plan.model import PlannedOperation
 from ledger.store.embedded import Dsns
 from ledger.store.ledger import Ledger
 from tests.bench.destination import REQUEST_TIMEOUT, inventory, opener
 from tests.bench.live.place import Place
+from tests.bench.unrecorded import unrecorded_seconds
 from tests.bench.writer_runs import WriterRuns
 from tests.live.infrahub import LiveBranch
 from tests.live.reading import ObjectKey, key_of
@@ -54,6 +56,14 @@ class Loops:
         """Our writer, from the claim to the release: with gate, schema and the plan's way into the ledger."""
         with self.place.branch() as branch:
             return await self.writer(branch).whole()
+
+    async def unrecorded(self) -> float:
+        """Our loop without a ledger."""
+        with self.place.branch() as branch:
+            opening = opener(branch.url, branch=branch.name, token=branch.token, known=self.known)
+            binding = DestinationBinding(url=branch.url, branch=branch.name)
+            operations = inventory(self.new_name(), self.count)
+            return await unrecorded_seconds(opening, binding, operations, run_id=branch.name)
 
     async def saved(self) -> float:
         """infrahub-sdk as it comes: ``create()`` and ``save(allow_upsert=True)``. The schema is there before."""
