@@ -54,6 +54,12 @@ class CheckpointRefusedError(ApplyLedgerError):
     exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
 
 
+class CheckpointOfNoBindingError(ApplyLedgerError):
+    """A signed head is of a binding that is not among those that are verified."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
+
+
 class ExportExistsError(ApplyLedgerError):
     """The folder of an export is not empty."""
 

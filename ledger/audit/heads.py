@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ledger.audit.checkpoint import Checkpoint, ReadCheckpoint, read_checkpoint
-from ledger.audit.errors import NoteUnreadableError, NoTrustedKeyError
+from ledger.audit.errors import CheckpointOfNoBindingError, NoteUnreadableError, NoTrustedKeyError
 from ledger.audit.merkle import Frontier
 from ledger.audit.report import LevelReport
 from ledger.audit.signed_note import VerifyingKey
@@ -65,6 +65,23 @@ def trusted_checkpoint(data: bytes, name: str, keys: Sequence[VerifyingKey]) -> 
             next_action="name the key with --key, as whoever publishes the checkpoints gave it to you",
         )
     return TrustedCheckpoint(read.checkpoint, name, tuple(read.signers(list(keys))))
+
+
+def require_of_these(kept: Sequence[TrustedCheckpoint], rows: Sequence[BindingRow]) -> None:
+    """A checkpoint of a binding that is not there is what a ledger looks like from which a binding was removed.
+
+    Raises:
+        CheckpointOfNoBindingError: one is of none of these bindings, and would be passed over in silence.
+    """
+    for trusted in kept:
+        said = trusted.checkpoint
+        if not any(trusted.is_of(row.url, row.branch) for row in rows):
+            raise CheckpointOfNoBindingError(
+                checked=f"the binding of {trusted.name}",
+                expected=f"{said.url} [{said.branch}] with {said.position:,} events or more",
+                found=", ".join(str(row.binding) for row in rows) or "no binding",
+                next_action="check which binding was named and which ledger this is; a binding is never removed",
+            )
 
 
 @dataclass(frozen=True, slots=True)

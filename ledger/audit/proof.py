@@ -16,6 +16,7 @@ lines (that too needs all of them: who sealed the plan says so, and ``verify`` c
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,11 @@ async def prove_operation(ledger: Ledger, row: BindingRow, run_id: str, operatio
         },
         "events": [{**_record(event), "path": _texts(path)} for event, path in zip(events, paths, strict=True)],
     }
+
+
+def proof_file(proof: Mapping[str, Any]) -> bytes:
+    """The file of a proof, as ``prove`` writes it and ``verify --proof`` reads it."""
+    return json.dumps(proof, indent=1, ensure_ascii=False).encode() + b"\n"
 
 
 async def _line(ledger: Ledger, row: BindingRow, run_id: str, operation_id: str) -> _Line:

@@ -6,7 +6,9 @@ ledger; it is not a copy of the destination, whose other writers it has not seen
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +26,8 @@ from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow
 
 _UNKNOWN, _DELETE = b"u", b"d"
+_BREATHE_EVERY = 1000
+"""Objects between two moments at which whoever waits for them can say that nobody does any more."""
 
 
 @dataclass(slots=True)
@@ -169,7 +173,7 @@ class StateChange:
 
 async def asserted_states(
     ledger: Ledger, row: BindingRow, *, until: int, kind: str | None = None, progress: Progress | None = None
-) -> AsyncIterator[ObjectState]:
+) -> AsyncGenerator[ObjectState, None]:
     """Every object that was asserted up to a position, in the order of object keys.
 
     Args:
@@ -185,7 +189,8 @@ async def asserted_states(
     """
     with ObjectSpill() as spill:
         await _collect(ledger, row, until, spill, progress)
-        for object_key, records in spill.objects():
+        for number, (object_key, records) in enumerate(spill.objects()):
+            await _breathe(number)
             state = ObjectState(object_key)
             for position, record in records:
                 state.take(position, record)
@@ -201,7 +206,7 @@ async def state_changes(
     second: int,
     kind: str | None = None,
     progress: Progress | None = None,
-) -> AsyncIterator[StateChange]:
+) -> AsyncGenerator[StateChange, None]:
     """Every object that is asserted differently at the second position than at the first, in the order of object keys.
 
     Where ``second`` is the earlier one, the changes are those that lead back.
@@ -213,10 +218,47 @@ async def state_changes(
     low, high = sorted((first, second))
     with ObjectSpill() as spill:
         await _collect(ledger, row, high, spill, progress)
-        for object_key, records in spill.objects():
+        for number, (object_key, records) in enumerate(spill.objects()):
+            await _breathe(number)
             older, newer = _two_states(object_key, records, low)
             if kind in (None, newer.kind) and (change := _change(older, newer, back=second < first)) is not None:
                 yield change
+
+
+async def state_records(
+    ledger: Ledger, row: BindingRow, *, until: int, kind: str | None = None, progress: Progress | None = None
+) -> AsyncGenerator[dict[str, Any], None]:
+    """The records of ``replay --state``: each state's document, with the binding and the position that it is as of.
+
+    Takes and raises what :func:`asserted_states` does.
+    """
+    async with aclosing(asserted_states(ledger, row, until=until, kind=kind, progress=progress)) as states:
+        async for state in states:
+            yield {"url": row.url, "branch": row.branch, "as_of": until, **state.document()}
+
+
+async def change_records(
+    ledger: Ledger,
+    row: BindingRow,
+    *,
+    first: int,
+    second: int,
+    kind: str | None = None,
+    progress: Progress | None = None,
+) -> AsyncGenerator[dict[str, Any], None]:
+    """The records of ``replay --diff``: each change's document, with the binding and the two positions.
+
+    Takes and raises what :func:`state_changes` does.
+    """
+    found = state_changes(ledger, row, first=first, second=second, kind=kind, progress=progress)
+    async with aclosing(found) as changes:
+        async for change in changes:
+            yield {"url": row.url, "branch": row.branch, "from": first, "to": second, **change.document()}
+
+
+async def _breathe(number: int) -> None:
+    if number % _BREATHE_EVERY == 0:
+        await asyncio.sleep(0)
 
 
 def _two_states(object_key: bytes, records: Sequence[tuple[int, bytes]], low: int) -> tuple[ObjectState, ObjectState]:

@@ -31,16 +31,9 @@ if TYPE_CHECKING:
     from ledger.audit import VerifyReport
     from ledger.audit.heads import TrustedCheckpoint
     from ledger.cli.settings import Settings
-    from ledger.store.ledger import BindingRow
     from ledger.store.projection_rebuild import Rebuilt
 
 REBUILD_COLUMNS = ("projection", "binding", "position", "documents", "equal", "digest")
-
-
-class CheckpointOfNoBindingError(ApplyLedgerError):
-    """A signed head is of a binding that is not among those that are verified."""
-
-    exit_code = ExitCode.TAMPERED
 
 
 class NothingToVerifyError(ApplyLedgerError):
@@ -131,11 +124,12 @@ async def _verify(
     start: TrustedCheckpoint | None,
 ) -> list[VerifyReport]:
     from ledger.audit import verify_binding
+    from ledger.audit.heads import require_of_these
 
     async with open_ledger(settings) as ledger:
         reports = []
         rows = await chosen_bindings(ledger, url, branch)
-        _require_known([*kept, *([start] if start else [])], rows)
+        require_of_these([*kept, *([start] if start else [])], rows)
         for row in [row for row in rows if start is None or start.is_of(row.url, row.branch)]:
             with progress("events") as report:
                 found = await verify_binding(
@@ -147,19 +141,6 @@ async def _verify(
                 )
             reports.append(found)
         return reports
-
-
-def _require_known(kept: Sequence[TrustedCheckpoint], rows: Sequence[BindingRow]) -> None:
-    """A checkpoint of a binding that is not there is what a ledger looks like from which a binding was removed."""
-    for checkpoint in kept:
-        said = checkpoint.checkpoint
-        if not any(checkpoint.is_of(row.url, row.branch) for row in rows):
-            raise CheckpointOfNoBindingError(
-                checked=f"the binding of {checkpoint.name}",
-                expected=f"{said.url} [{said.branch}] with {said.position:,} events or more",
-                found=", ".join(str(row.binding) for row in rows) or "no binding",
-                next_action="check --url, --branch and which ledger this is; a binding is never removed",
-            )
 
 
 def _print_report(report: VerifyReport) -> None:

@@ -158,15 +158,13 @@ async def _publish(settings: Settings, keys: list[SigningKey], url: str | None, 
 
 
 async def _listed(settings: Settings, url: str | None, branch: str | None) -> list[dict[str, Any]]:
-    from ledger.audit.bodies import parsed_object
+    from ledger.audit.published import all_checkpoints
 
-    found = []
+    found: list[dict[str, Any]] = []
     async with open_ledger(settings) as ledger:
         for row in await chosen_bindings(ledger, url, branch):
-            async for mark in ledger.checkpoint_marks(row.id, until=row.head_position):
-                if mark.kind == "checkpoint.published":
-                    body = parsed_object(mark.body) or {}
-                    found.append({"binding": str(row.binding), "event": mark.position, **body})
+            known = await all_checkpoints(ledger, row)
+            found += [{"binding": str(row.binding), "event": item.event_position, **item.said} for item in known]
     return sorted(found, key=lambda record: str(record.get("signed_at")), reverse=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -96,12 +95,13 @@ def prove(
     The file holds the operation's line, its outcomes, the commit and the writer behind them, and the paths from each
     of them to a signed checkpoint. `verify --proof FILE --key KEY` checks it anywhere.
     """
+    from ledger.audit.proof import proof_file
     from ledger.plan.files import write_durably
 
     settings = settings_of(context)
     require_ledger(settings)
     proof = run_async(_prove(settings, run_id_of(run), operation))
-    write_durably(to, json.dumps(proof, indent=1, ensure_ascii=False).encode() + b"\n")
+    write_durably(to, proof_file(proof))
     summary = {"file": str(to), **proof["about"]}
     if output is OutputForm.JSON:
         write_document(summary)

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from ledger.errors import ApplyLedgerError
 from ledger.printable import visible, visible_json
+from ledger.record_stream import record_line, stream_head
 
-STREAM_VERSION = 1
 PIPE_WIDTH = 250
 UNBROKEN = frozenset({"run", "run_id", "operation_id", "kind", "position", "state"})
 """Columns that are copied or read at a glance: never folded, whatever the width."""
@@ -64,12 +64,12 @@ def write_records(records: Iterable[Mapping[str, Any]], *, stream: str) -> None:
 
 def write_stream_head(stream: str) -> None:
     """The first line of a stream; unknown record types behind it must be tolerated."""
-    write_record_line({"stream": stream, "version": STREAM_VERSION})
+    sys.stdout.write(stream_head(stream))
 
 
 def write_record_line(record: Mapping[str, Any]) -> None:
     """One record of a stream."""
-    sys.stdout.write(visible_json(json.dumps(record, ensure_ascii=False, separators=(",", ":"))) + "\n")
+    sys.stdout.write(record_line(record))
 
 
 def write_rows(

@@ -232,33 +232,33 @@ async def _of_object_or_run(
 
 
 async def _states(settings: Settings, wanted: _Wanted, at: Place | None) -> AsyncIterator[dict[str, Any]]:
-    from ledger.audit.state import asserted_states
+    from ledger.audit.state import state_records
     from ledger.audit.window import last_position
 
     async with open_ledger(settings) as ledger:
         for row in await chosen_bindings(ledger, wanted.url, wanted.branch):
             until = await last_position(ledger, row, at)
             with progress("events") as report:
-                async for found in asserted_states(
+                async for record in state_records(
                     ledger,
                     row,
                     until=until,
                     kind=wanted.kind,
                     progress=lambda done, all_: report("folding", done, all_),
                 ):
-                    yield {"url": row.url, "branch": row.branch, "as_of": until, **found.document()}
+                    yield record
 
 
 async def _changes(settings: Settings, wanted: _Wanted, places: tuple[Place, Place]) -> AsyncIterator[dict[str, Any]]:
     """Two positions mean something in one log only, so there must be one."""
-    from ledger.audit.state import state_changes
+    from ledger.audit.state import change_records
     from ledger.audit.window import last_position
 
     async with open_ledger(settings) as ledger:
         row = await one_binding(ledger, wanted.url, wanted.branch)
         first, second = [await last_position(ledger, row, place) for place in places]
         with progress("events") as report:
-            async for change in state_changes(
+            async for record in change_records(
                 ledger,
                 row,
                 first=first,
@@ -266,4 +266,4 @@ async def _changes(settings: Settings, wanted: _Wanted, places: tuple[Place, Pla
                 kind=wanted.kind,
                 progress=lambda done, all_: report("folding", done, all_),
             ):
-                yield {"url": row.url, "branch": row.branch, "from": first, "to": second, **change.document()}
+                yield record

@@ -7,7 +7,7 @@ observed of the fields that differ, new values what it asserts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,22 @@ def plan_rows(lines: Iterable[bytes], coverage: Iterable[bytes]) -> Iterator[dic
         yield row
 
 
-def write_table(path: Path, rows: Iterable[Mapping[str, Any]], columns: pa.Schema, *, group: int) -> int:
+def write_table(
+    path: Path,
+    rows: Iterable[Mapping[str, Any]],
+    columns: pa.Schema,
+    *,
+    group: int,
+    tell: Callable[[], None] | None = None,
+) -> int:
     """Write a table in row groups of bounded size, durably; returns how many rows it has.
+
+    Args:
+        path: of the table.
+        rows: one mapping a row.
+        columns: of the table.
+        group: rows in a row group.
+        tell: called behind each row group; what it raises ends the writing, and no table is left.
 
     Raises:
         PlanWriteFailedError: the operating system refused.
@@ -66,14 +80,16 @@ def write_table(path: Path, rows: Iterable[Mapping[str, Any]], columns: pa.Schem
             while some := list(islice(left, group)):
                 writer.write_table(pa.Table.from_pylist(some, schema=columns), row_group_size=group)
                 count += len(some)
+                if tell is not None:
+                    tell()
         durable.commit()
     return count
 
 
-def write_plan_table(run_dir: Path, operations: Path, coverage: Path) -> int:
-    """Write ``plan.parquet`` into a folder from the files of a plan; returns how many rows it has."""
+def write_plan_table(run_dir: Path, operations: Path, coverage: Path, *, tell: Callable[[], None] | None = None) -> int:
+    """Write ``plan.parquet`` into a folder from the files of a plan, as :func:`write_table` does."""
     rows = plan_rows(file_lines(operations), file_lines(coverage))
-    return write_table(run_dir / PLAN_TABLE, rows, PLAN_COLUMNS, group=ROWS_IN_A_GROUP)
+    return write_table(run_dir / PLAN_TABLE, rows, PLAN_COLUMNS, group=ROWS_IN_A_GROUP, tell=tell)
 
 
 def file_lines(path: Path) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ from ledger.store.records import Appended
 from ledger.store.session import Session
 
 _PAGE = 10_000
+_BEHIND_ALL = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,15 @@ class CheckpointQueries:
         """The newest checkpoint."""
         row = await self._session.row("last_checkpoint", binding_id)
         return None if row is None else _mark(row)
+
+    async def checkpoints_page(
+        self, binding_id: int, *, before: int | None = None, limit: int
+    ) -> Sequence[CheckpointMark]:
+        """Checkpoints, newest first; ``before``: those whose event stands in front of this position."""
+        rows = await self._session.rows(
+            "checkpoints_page", binding_id, _BEHIND_ALL if before is None else before, limit
+        )
+        return [_mark(row) for row in rows]
 
     async def event_hashes(self, binding_id: int, *, after: int = 0, until: int) -> AsyncIterator[tuple[int, bytes]]:
         """Position and hash of each event after ``after``, up to ``until``."""

@@ -14,6 +14,13 @@ select position, event_id, kind, recorded_at, body from ledger.event
 where binding_id = $1 and kind in ('plan.sealed', 'checkpoint.published') and kind = 'checkpoint.published'
 order by binding_id desc, position desc limit 1;
 
+-- name: checkpoints_page
+-- One page of the checkpoints of a binding, newest first.
+select position, event_id, kind, recorded_at, body from ledger.event
+where binding_id = $1 and kind in ('plan.sealed', 'checkpoint.published') and kind = 'checkpoint.published'
+  and position < $2
+order by binding_id desc, position desc limit $3;
+
 -- name: event_hashes
 -- One page of the hashes of a binding's events, without anything else of them.
 select position, hash from ledger.event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,10 @@ def event_columns(events: Sequence[StoredEvent]) -> dict[str, list[Any]]:
     return columns
 
 
-def write_operations_table(root: Path, plans: Sequence[str]) -> int:
-    """Write the table of all operations; returns how many there are."""
+def write_operations_table(root: Path, plans: Sequence[str], *, tell: Callable[[], None] | None = None) -> int:
+    """Write the table of all operations, as :func:`~ledger.plan.plan_table.write_table` does."""
     path = root / layout.OPERATIONS_TABLE
-    return write_table(path, operation_rows(root, plans), OPERATIONS, group=OPERATIONS_IN_A_GROUP)
+    return write_table(path, operation_rows(root, plans), OPERATIONS, group=OPERATIONS_IN_A_GROUP, tell=tell)
 
 
 def operation_rows(root: Path, plans: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ledger.audit.bodies import parsed_object
 from ledger.audit.errors import ExportExistsError
 from ledger.audit.export import layout
 from ledger.audit.export.columns import EVENTS, RUNS
-from ledger.audit.export.layout import ExportManifest, file_record, files_below, write_manifest
+from ledger.audit.export.layout import ExportedFile, ExportManifest, file_record, files_below, write_manifest
 from ledger.audit.export.tables import event_columns, write_operations_table
 from ledger.audit.replay import replay_record
 from ledger.commit import utc_text
@@ -57,7 +58,8 @@ async def export_binding(
         program: this program's name and version.
         group: events in a row group of the Parquet file.
         lines: whether the events are written as NDJSON as well.
-        progress: called now and then with events done and events in all.
+        progress: called now and then with events done and events in all, also behind the last event; what it raises
+            ends the export.
 
     Raises:
         ExportExistsError: something is in the folder.
@@ -65,11 +67,12 @@ async def export_binding(
         StoreError: the database cannot be read.
     """
     _make_folder(root)
+    tell = partial(progress or _told_nobody, row.head_position, row.head_position)
     seen = await _events(ledger, row, root, group, lines=lines, progress=progress)
     plans = await _runs(ledger, row, root, seen.runs)
     for checksum in plans:
-        await _plan(ledger, root, checksum)
-    write_operations_table(root, plans)
+        await _plan(ledger, root, checksum, tell)
+    write_operations_table(root, plans, tell=tell)
     for sha256 in seen.details:
         await _detail(ledger, root, sha256)
     await _checkpoint(ledger, row, root)
@@ -83,10 +86,19 @@ async def export_binding(
         head_hash=row.head_hash.hex(),
         events_in_a_row_group=group,
         plans=list(plans),
-        files=[file_record(root, path) for path in files_below(root)],
+        files=[_file(root, path, tell) for path in files_below(root)],
     )
     write_manifest(root, manifest)
     return manifest
+
+
+def _told_nobody(_done: int, _total: int) -> None:
+    """Where nobody wants to know."""
+
+
+def _file(root: Path, path: Path, tell: Callable[[], None]) -> ExportedFile:
+    tell()
+    return file_record(root, path)
 
 
 def _make_folder(root: Path) -> None:
@@ -184,7 +196,7 @@ async def _run(ledger: Ledger, row: BindingRow, run_id: str) -> dict[str, Any]:
     }
 
 
-async def _plan(ledger: Ledger, root: Path, checksum: str) -> None:
+async def _plan(ledger: Ledger, root: Path, checksum: str, tell: Callable[[], None]) -> None:
     folder = root / layout.PLANS / checksum
     with write_failures_of(folder):
         folder.mkdir(parents=True)
@@ -195,7 +207,8 @@ async def _plan(ledger: Ledger, root: Path, checksum: str) -> None:
     await _lines(folder / layout.PLAN_OPERATIONS, ledger.stored_plan(checksum))
     if plan.coverage_count is not None:
         await _lines(folder / layout.PLAN_COVERAGE, ledger.stored_coverage(checksum))
-    write_plan_table(folder, folder / layout.PLAN_OPERATIONS, folder / layout.PLAN_COVERAGE)
+    tell()
+    write_plan_table(folder, folder / layout.PLAN_OPERATIONS, folder / layout.PLAN_COVERAGE, tell=tell)
 
 
 async def _lines(path: Path, lines: AsyncIterator[bytes]) -> None:
