@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 BIN := $(VENV)/bin
-# nothing of the user's reaches our processes: no Infrahub of theirs, no ledger of theirs, no proxy, no XDG folder
+# isolate from the user's environment: no INFRAHUB_* or APPLY_LEDGER_* settings, no proxies, XDG folders of our own
 CLEAN = env -u PYTHONDONTWRITEBYTECODE $$(env | grep -v '^APPLY_LEDGER_TEST_' | sed -nE 's/^((INFRAHUB|INFRAHUBCTL|APPLY_LEDGER|NETBOX|NAUTOBOT)_[A-Za-z0-9_]*|[A-Za-z]*_proxy|[A-Z]*_PROXY)=.*/-u \1/p') \
 	XDG_CONFIG_HOME="$(CURDIR)/$(STATE)/config" XDG_DATA_HOME="$(CURDIR)/$(STATE)/data" \
 	XDG_STATE_HOME="$(CURDIR)/$(STATE)/state" XDG_CACHE_HOME="$(CURDIR)/$(STATE)/cache"
@@ -106,7 +106,7 @@ hostile: $(BIN)/.installed ## N hostile artifacts and N hostile answers (make ho
 	@$(CLEAN) $(BIN)/python -m tests.hostile.artifacts --count $(N) --seed $(SEED) --jobs $(JOBS)
 	@$(CLEAN) $(BIN)/python -m tests.hostile.answers --count $(N) --seed $(SEED)
 
-mutants: $(BIN)/.installed ## take each load-bearing line out and name the test that notices
+mutants: $(BIN)/.installed ## mutation testing: remove each critical line, name the test that fails
 	@bash tests/support/require_postgresql_15.sh
 	@$(CLEAN) $(BIN)/python -m tests.support.load_bearing
 
