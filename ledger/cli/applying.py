@@ -60,7 +60,7 @@ class RunResult:
 
     @property
     def state(self) -> str:
-        """The run's last terminal event, or ``open``: an end that somebody goes on from is none to report."""
+        """The run's last terminal event, or ``open`` while an order to continue the run is open."""
         return "open" if self.goes_on else str(self.document["state"])
 
     @property
@@ -291,7 +291,7 @@ def show_result(result: RunResult, run: str, *, table: bool) -> None:
     for finding in result.findings:
         people.print(Text(str(finding), style="red"))
     if result.state == "refused" and result.was_over:
-        people.print("this is the verdict of its earlier commit; `resume` asks again, also under another policy")
+        people.print("this is the result of the earlier commit; `resume` checks again, if needed with another policy")
         next_command(f"apply-ledger resume {run} --reason TEXT   (with --allow-stale where a person decides so)")
         return
     if result.state == "applied" and result.was_over:
@@ -300,8 +300,8 @@ def show_result(result: RunResult, run: str, *, table: bool) -> None:
         next_command(f"apply-ledger resume {run} --reason TEXT")
     elif result.state in ("failed", "refused"):
         # which of the two is right, the reason above says: only a person can tell what was mended
-        next_command(f"apply-ledger resume {run} --reason TEXT   (where what is named was mended outside the plan)")
-        next_command("apply-ledger plan …   (a fresh plan, where it lies in the plan; then review and apply that one)")
+        next_command(f"apply-ledger resume {run} --reason TEXT   (if the cause was fixed outside the plan)")
+        next_command("apply-ledger plan …   (if the plan is the cause: make, review and apply a fresh one)")
     else:
         next_command(f"apply-ledger replay --run {result.document['run_id']}")
 
@@ -310,7 +310,7 @@ def _waited_enough(run_id: str, seconds: float | None) -> WaitTimeoutError:
     return WaitTimeoutError(
         checked=f"run {run_id}",
         expected=f"an end within {seconds:g} s",
-        found="a run that is open and not over",
+        found="the run has not ended",
         next_action=f"`apply-ledger apply {run_id}` or a running `work` goes on with it; `runs show {run_id}` looks",
     )
 

@@ -139,7 +139,7 @@ def retire_key(
         people.print("nothing was removed")
         return ExitCode.ERROR
     folder.retire(name)
-    people.print(f"{name} signs no more")
+    people.print(f"{name} no longer signs checkpoints")
     return ExitCode.DONE
 
 

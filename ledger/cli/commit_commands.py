@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ChecksumOption = Annotated[
     str | None,
     typer.Option(
-        "--expected-checksum", help="The plan checksum that was reviewed, from `show`; needed where no terminal is."
+        "--expected-checksum", help="The reviewed plan checksum, as `show` prints it; required in scripts."
     ),
 ]
 
@@ -51,25 +51,25 @@ MAX_WAIT = 366 * 24 * 3600.0
 """Seconds. Also what keeps ``nan`` and ``inf`` out."""
 
 ReasonOption = Annotated[
-    str, typer.Option("--reason", callback=_storable, help="Why, in words; recorded with the order.")
+    str, typer.Option("--reason", callback=_storable, help="Reason for the order; it is recorded.")
 ]
 ActorOption = Annotated[
     str | None,
-    typer.Option("--actor", callback=_storable, help="Who asks, recorded as a claim; default: this user."),
+    typer.Option("--actor", callback=_storable, help="Who gives the order (not authenticated); default: this user."),
 ]
 OnUnknown = Literal["stop", "converge"]
 OnCrash = Literal["resume", "stop"]
 OnOverlap = Literal["warn", "refuse"]
 OnUnknownOption = Annotated[
     OnUnknown,
-    typer.Option("--on-unknown", help="After an answer that proves nothing: stop, or send the operation again."),
+    typer.Option("--on-unknown", help="If it is unclear whether an operation was written: stop, or send it again."),
 ]
 OnCrashOption = Annotated[
-    OnCrash, typer.Option("--on-crash", help="Where a writer dies in the middle of the run: go on, or stop it.")
+    OnCrash, typer.Option("--on-crash", help="If the writer dies during the run: resume it, or stop it.")
 ]
 OnOverlapOption = Annotated[
     OnOverlap,
-    typer.Option("--on-overlap", help="Where another source wrote the same objects since: say so, or refuse."),
+    typer.Option("--on-overlap", help="If another source has since written the same objects: warn, or refuse."),
 ]
 AllowStaleOption = Annotated[
     bool, typer.Option("--allow-stale", help="Apply although this source has applied a newer plan since.")
@@ -189,7 +189,7 @@ def resume(
 
     result = run_traced(work())
     if result is None:
-        people.print(f"run {run_id} is ordered to go on")
+        people.print(f"run {run_id}: resume requested")
         next_command(f"apply-ledger runs show {run_id}")
         return ExitCode.DONE
     return _report(result, run, output)

@@ -1,6 +1,6 @@
 """Putting a commit where the writer finds it: into the inbox, or onto the topic that an intake reads into the inbox.
 
-Behind the inbox nothing differs. What differs before it is when the answer is known: the inbox says at once what
+From the inbox on, both ways are the same. They differ in when the result is known: the inbox says at once what
 became of a commit, a broker only that it has the message.
 """
 

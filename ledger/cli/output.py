@@ -171,5 +171,5 @@ def show_refusal(error: ApplyLedgerError, *, console: Console = people) -> None:
 
 
 def next_command(command: str) -> None:
-    """The exact command that a person would run next."""
+    """Print the command to run next, ready to be copied."""
     people.print(Text.assemble(("next: ", "dim"), (command, "bold")))

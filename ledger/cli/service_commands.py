@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("work", short_help="Take, apply, record and relay, as a service.")(work)
+    app.command("work", short_help="Run the service: take commits, apply them, relay events.")(work)
     app.command("up", short_help="The embedded database and `work`, in the foreground.")(up)
     app.command("down", short_help="Stop the embedded database; its data stays.")(down)
     app.command("migrate", short_help="Bring the ledger's database up to date.")(migrate)

@@ -1,4 +1,4 @@
-"""Variables that begin like ours and are none of ours: a misspelt one must not be passed over in silence."""
+"""Refuses unknown environment variables with our prefix, so that a misspelt setting is not silently ignored."""
 
 from __future__ import annotations
 
