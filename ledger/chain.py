@@ -81,7 +81,7 @@ class ChainVerifier:
         After a break it goes on from what is stored, so that one changed event is told once and not for every
         event behind it.
         """
-        # One after the other only where something is wrong: replay asks a million times and is told nothing.
+        # The detailed checks run only if the quick one fails: a replay checks a million events that all hold.
         breaks = [] if self._holds(event) else [*self._place(event), *self._link(event), *self._content(event)]
         self.position = event.position
         self.head = event.hash

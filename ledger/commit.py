@@ -25,7 +25,7 @@ LedgerPosition = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Policy(BaseModel):
-    """What the writer does where a person would have to decide."""
+    """How the writer handles situations that would otherwise need a decision by a person."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

@@ -15,7 +15,7 @@ from ledger.exit_codes import ExitCode
 from ledger.printable import refusal_words
 
 Words = Annotated[str, AfterValidator(refusal_words)]
-"""Text for people: whatever it was made of, a terminal can show it and it comes to an end."""
+"""Text for people: escaped for a terminal and limited in length."""
 
 MAX_NAMED = 100
 """Findings that the text of a group names; all of them are in ``findings``."""

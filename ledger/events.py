@@ -246,7 +246,7 @@ class StoredEvent(NamedTuple):
 def event_id(
     kind: str, *, url: str, branch: str, run_id: str | None, operation_id: str | None, n: str | int
 ) -> uuid.UUID:
-    """The one id a fact can have; ``n`` by kind: epoch, attempt, commit id, or ordinal of the start."""
+    """Deterministic event id. ``n`` is, by kind, the epoch, attempt, commit id or number of the start."""
     name = canonical_json_bytes([kind, url, branch, run_id, operation_id, n]).decode()
     return uuid.uuid5(NAMESPACE, name)
 

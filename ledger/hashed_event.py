@@ -1,4 +1,4 @@
-"""The bytes of an event that its hash is taken over, and the event that such bytes stand for (G8).
+"""The binary encoding of an event over which its hash is computed, and its decoding (G8).
 
 Every field with its length before it, in one order, so that no two events have the same bytes. Written from the
 description of the chain, like its verifier.

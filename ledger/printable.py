@@ -1,4 +1,4 @@
-"""Words that a terminal can show: nothing in them is active or invisible, and none of them is without end.
+"""Text that is safe on a terminal: control and invisible characters are escaped, and its length is limited.
 
 Decided here, once, for refusals and reviews alike. Text of a source, a file or a destination is never printed raw:
 what a terminal would act on or a reader could not see (controls, bidirectional overrides, zero-width characters, line

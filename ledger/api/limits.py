@@ -14,7 +14,7 @@ from ledger.api.errors import TooManyRequestsError, TooManyStreamsError
 MAX_PAGE = 500
 MAX_NESTING = 32
 _KNOWN = 10_000
-"""Callers that are remembered; the one that was quiet longest is forgotten first, and begins with a full allowance."""
+"""Callers that are tracked; the least recently seen one is dropped first and starts again with a full bucket."""
 
 
 class ApiLimits(BaseModel):

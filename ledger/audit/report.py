@@ -11,7 +11,7 @@ from ledger.audit.errors import LedgerTamperedError
 from ledger.errors import Finding
 
 MAX_FINDINGS = 200
-"""So many are kept in full for each level; the rest is counted."""
+"""Findings that are kept in full for each level; further ones are only counted."""
 
 _COMPARE = "stop the writers of this binding and compare with a backup or a published checkpoint"
 

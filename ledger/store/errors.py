@@ -26,7 +26,7 @@ class StoreError(ApplyLedgerError):
 
 
 class AlarmError(StoreError):
-    """Something that care alone cannot explain; a person has to look before the binding is used again."""
+    """Integrity alarm: cannot happen in normal operation; a person must investigate before the binding is used."""
 
 
 # The writer's fence
@@ -58,7 +58,7 @@ class QuietPeriodError(StoreError):
 
 
 class EventConflictError(AlarmError):
-    """A known event id came with other content or in other company (G7)."""
+    """A known event id was appended again with other content, or together with other events (G7)."""
 
 
 class DuplicateFactError(AlarmError):
@@ -102,7 +102,7 @@ class InvalidCallError(StoreError):
 
 
 class DoubtDroppedError(StoreError):
-    """The mark of the operation in flight would be moved without its outcome, or its outcome told beside it (G4)."""
+    """The in-flight mark would be moved without its outcome, or the outcome recorded without moving it (G4)."""
 
 
 class RunUnderWriterError(StoreError):
@@ -204,7 +204,7 @@ class LedgerBusyError(StoreError):
 
 
 class LedgerPermissionError(StoreError):
-    """The database role may not do this: set up wrongly, or an attack."""
+    """The database role lacks the right to do this: a mistake in the setup, or an attack."""
 
 
 class UnsafeServerError(StoreError):

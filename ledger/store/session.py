@@ -28,7 +28,7 @@ _CLOSE_WITHIN = 5.0
 async def ask_again(seconds: float, work: Callable[..., Awaitable[T]], *arguments: Any) -> T:
     """Repeat what failed for transient reasons, for at most ``seconds``; the first other error is raised as it is.
 
-    The first attempt goes without the machinery of the others: it is the only one nearly always, once an operation.
+    The first attempt bypasses tenacity: it nearly always succeeds, and it runs once for every operation.
     """
     began = time.monotonic()
     try:
