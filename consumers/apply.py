@@ -5,7 +5,7 @@ The gate has passed and ``run.started`` or ``run.resumed`` stands in the ledger.
 1. a delete is recorded as skipped and never dispatched; consecutive ones share one append;
 2. somebody may stop the run here, and only here: between two operations;
 3. one append records the outcome of the operation before and marks this one as in flight, durably;
-4. the write surface is called, by now or while the database still works; the lease's guard holds its request back until
+4. the write surface is called, possibly while that append is still running; the lease guard holds its request until
    the mark is durable, and is asked as the last step before the request leaves;
 5. success is kept for the next append; anything else ends the run, or is tried again where the policy says so.
 
@@ -266,7 +266,7 @@ class RunApplication:
         await self._finish(self._recorder.run_event("run.stopped", body), stop=stop)
 
     async def _complete(self) -> Ending:
-        """The end of a run in which every operation has a success: proven from the records, then said (P114, P147)."""
+        """End a run in which every operation succeeded, after checking that against the records (P114, P147)."""
         pending = {event.operation_id for event in self._recorder.pending if event.operation_id is not None}
         recorded = len(self._history.applied) + len(self._history.skipped) + len(pending)
         missing = sum(

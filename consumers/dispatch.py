@@ -1,4 +1,4 @@
-"""The way of one operation to the destination: begun while its mark is recorded, let go when it is durable, judged."""
+"""Sends one operation: prepared while its mark is being recorded, released once the mark is durable, classified."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Dispatch:
             self._begun = asyncio.create_task(self._write(operation), name="operation begun")
 
     async def give_up(self) -> None:
-        """End what was begun for a mark that was not made. It has sent nothing, so nothing is to be recorded."""
+        """Cancel an operation that was prepared but never marked. It has sent nothing, so nothing is recorded."""
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.cancel()

@@ -1,4 +1,4 @@
-"""Opening the destination of a run: patiently, and only as long as somebody still wants the run.
+"""Opens the destination of a run, with retries, until it answers or somebody stops the run or this process.
 
 Opening only reads, so it may be given up at any moment. A destination that hangs must hold up neither the end of this
 process nor somebody who stops the run, and one that is away is no fault of the plan.

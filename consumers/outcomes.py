@@ -1,6 +1,6 @@
 """From what a destination did with one operation to the event that says so (G5, G6).
 
-Three verdicts and no fourth: applied, proven unwritten, unknown. Whatever is not one of the named operational
+There are exactly three verdicts: applied, proven unwritten, unknown. Whatever is not one of the named operational
 failures is a defect: its operation is recorded as unknown where it may have been dispatched, and the exception goes on
 with its traceback. Calling a defect a refusal would send people to repair a destination that works.
 """

@@ -1,4 +1,4 @@
-"""From one order to the terminal event of its run: history, gate, plan into the ledger, start, loop."""
+"""Carries out one order: reads the history, checks and stores the plan, starts the run, applies its operations."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ORDERS_WAIT = (
     PlanCopyFailedError,
     ArtifactStoreAwayError,
 )
-"""Trouble of this process, its machine or the destination, not of the plan: the order stays open until it is over."""
+"""Errors of this process, its machine or the destination, not of the plan: the order stays open and is retried."""
 
 _NO_REFUSALS = (StoreError, LeaseLostError, DispatchRefusedError, *ORDERS_WAIT)
 """Nothing is recorded as refused because of these."""

@@ -25,7 +25,7 @@ class WriterTimes(BaseModel):
         max_converge_attempts: with ``on_unknown: converge``, attempts at one operation before the run stops.
         poll_interval: how often an idle writer looks for orders, and a waiting one for the lease.
         stop_poll_interval: how often a running writer looks for an order to stop; 0 looks before every operation.
-        open_attempts: how often a destination is asked for its schema before the run is refused.
+        open_attempts: how often an unreachable destination is tried before the attempt ends; the order stays open.
         open_retry_wait: the first wait between two such attempts; it doubles.
     """
 

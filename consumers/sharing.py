@@ -1,6 +1,6 @@
 """Sharing bindings evenly among workers: who may claim next, and who gives one up.
 
-Only a matter of load. Who writes is decided by the lease in PostgreSQL, whatever is believed here, so a worker that
+This only balances load. Who may write is decided by the lease in PostgreSQL alone, so a worker that
 cannot be heard, or a table of workers that is wrong, costs evenness and nothing else. A free binding is taken by the
 worker that holds fewest of those that serve it; where that one does not take it, after a while by any. A worker that
 holds two more than another that could serve the same gives one up, between two orders, never inside a run. A binding

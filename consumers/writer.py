@@ -52,7 +52,7 @@ _CLAIM_AGAIN = (
     LedgerBusyError,
     LedgerUnavailableError,
 )
-"""After these a serving writer tries to claim again; everything else is for a person."""
+"""After these errors a serving writer claims again; every other error is raised to the caller."""
 
 
 _LONGEST_PAUSE = 60.0
@@ -193,7 +193,7 @@ class BindingWriter:
         return RunOutcome(run_id, "left_open")
 
     async def _require_files(self, worker: RunWorker, order: Order) -> None:
-        """`work` speaks for the installation and refuses a run without files; whoever only waits for a run does not."""
+        """Only `work` may refuse a run whose files are missing; a command that waits for its own run must not."""
         try:
             commit = await worker.ledger.run_commit(worker.keeper.lease.binding_id, order.run_id)
         except ValidationError:
@@ -283,7 +283,7 @@ class BindingWriter:
                 if str(exc) != told:
                     told = str(exc)
                     _log.error("orders wait", run_id=order.run_id, error=told)
-                # as long as the attempt took: what lacks memory for a large plan must not read it without a pause
+                # Wait as long as the attempt took: a plan too large for memory must not be re-read without a pause.
                 await _wait(stop, max(self._settings.poll_interval, min(self._clock() - began, _LONGEST_PAUSE)))
             else:
                 told = ""

@@ -1,6 +1,6 @@
 """The loop over the topic: poll, take, commit that offset, next.
 
-Kafka is the doorbell. Who writes is decided by the lease in PostgreSQL, so a rebalance in the middle of an apply
+Kafka only delivers commits. Who writes is decided by the lease in PostgreSQL, so a rebalance during an apply
 changes nothing, and a message that comes again is one order all the same (G2, G7). What has to be right here: an
 offset is committed explicitly, for one partition, and only when what came before it is durable; an offset that is
 gone ends the intake by name; a poll is never cancelled, because the client then stops watching itself.

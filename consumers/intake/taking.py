@@ -30,10 +30,10 @@ from ledger.store.records import BindingRow, MessagePlace, Receipt
 _log = structlog.get_logger(__name__)
 
 PASSING = (LedgerUnavailableError, LedgerBusyError)
-"""The message is as good as it was; it is tried again."""
+"""Transient errors: the message itself is fine and is tried again."""
 
 _NOT_THE_MESSAGE = (*PASSING, LedgerPermissionError, MigrationError, UnsafeServerError)
-"""Nothing that another message would fare better with."""
+"""Errors that every other message would meet as well."""
 
 
 class InboxPort(Protocol):

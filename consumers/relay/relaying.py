@@ -36,7 +36,7 @@ _PASSING = (LedgerUnavailableError, LedgerBusyError, EventsNotSentError)
 """Trouble of brokers or ledger; the relay waits and goes on from its cursor."""
 
 _SELDOM = 30
-"""Times the usual wait: before a binding is tried again that a person has to look at."""
+"""Multiplies the usual wait before a binding that needs a person's attention is tried again."""
 
 
 class RelayedLog(Protocol):

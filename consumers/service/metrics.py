@@ -35,11 +35,11 @@ class ServiceMetrics:
             registry=self.registry,
         )  # fmt: skip
         self.operations = Gauge(
-            "apply_ledger_run_operations", "Operations of the run in hand: with an outcome, and in all.",
+            "apply_ledger_run_operations", "Operations of the current run: with an outcome (done), all (total).",
             (*_BINDING, "which"), registry=self.registry,
         )  # fmt: skip
         self.settling = Gauge(
-            "apply_ledger_settling_seconds", "How long nothing is sent after a lost answer, as it began.", _BINDING,
+            "apply_ledger_settling_seconds", "Seconds of quiet after a lost answer, as it began.", _BINDING,
             registry=self.registry,
         )  # fmt: skip
         self.part_up = Gauge(

@@ -20,7 +20,7 @@ from ledger.store.errors import LedgerBusyError, LedgerUnavailableError
 _log = structlog.get_logger(__name__)
 
 PASSING = (BrokerUnavailableError, LedgerUnavailableError, LedgerBusyError)
-"""Trouble of what the service stands on; a part waits and starts again."""
+"""Transient errors of a dependency: the part waits and is started again."""
 
 RETRY_WAIT = 2.0
 
