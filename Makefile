@@ -51,9 +51,14 @@ test: $(BIN)/.installed ## lint, types, import rules and every test
 LIVE_HOME := .state/infrahub
 LIVE_SERVER = $(CLEAN) $(BIN)/python -m tests.live.server
 LIVE_LIMIT = 360
-LIVE_PATHS = tests/live tests/contract
+LIVE_PATHS = tests/live tests/bench/live tests/contract
+# what is fetched for it comes the user's way: their proxies, their caches
+LIVE_INSTALL = $(BIN)/python -m tests.live.server install $(LIVE_HOME)
 LIVE_START = $(LIVE_HOME) --schema tests/data/schema.yml --limit $(LIVE_LIMIT)
-LIVE_TESTS = $(if $(LIVE_ROWS),env APPLY_LEDGER_TEST_LIVE_ROWS=$(LIVE_ROWS)) $(BIN)/python -m pytest $(LIVE_PATHS)
+LIVE_PYTEST = $(if $(LIVE_ROWS),env APPLY_LEDGER_TEST_LIVE_ROWS=$(LIVE_ROWS)) $(BIN)/python -m pytest
+LIVE_TESTS = $(LIVE_PYTEST) $(LIVE_PATHS)
+# the contract cases write to the default branch: on a server that is named they are asked for by name
+NAMED_PATHS = $(if $(APPLY_LEDGER_TEST_INFRAHUB_MAIN),$(LIVE_PATHS),$(filter-out tests/contract,$(LIVE_PATHS)))
 
 # infrahub-sync, which the bench compares us with, in an environment of its own
 SYNC := .state/infrahub-sync
@@ -67,18 +72,22 @@ live: $(BIN)/.installed $(SYNC)/.installed ## the tests that meet a real Infrahu
 	@rm -rf $(STATE) && mkdir -p $(STATE)
 ifeq ($(APPLY_LEDGER_TEST_INFRAHUB_ADDRESS),)
 	@bash tests/support/require_infrahub.sh $(BIN)/python
+	@$(LIVE_INSTALL)
 	@$(LIVE_SERVER) run $(LIVE_START) -- $(LIVE_TESTS) -m live $(PYTEST_ARGS)
 else
-	@$(CLEAN) $(LIVE_TESTS) -m live $(PYTEST_ARGS)
+	@$(if $(APPLY_LEDGER_TEST_INFRAHUB_MAIN),,echo "tests/contract writes to the default branch and is left out; APPLY_LEDGER_TEST_INFRAHUB_MAIN=yes runs it")
+	@$(CLEAN) $(LIVE_PYTEST) $(NAMED_PATHS) -m live $(PYTEST_ARGS)
 endif
 
 live-crash: $(BIN)/.installed ## kill -9 of a real Infrahub's API and database in the middle of an apply
 	@rm -rf $(STATE) && mkdir -p $(STATE)
 	@bash tests/support/require_infrahub.sh $(BIN)/python
+	@$(LIVE_INSTALL)
 	@$(LIVE_SERVER) run $(LIVE_START) -- $(LIVE_TESTS) -m live_crash $(PYTEST_ARGS)
 
 live-start: $(BIN)/.installed $(SYNC)/.installed ## start the server of make live ahead of it, and leave it running
 	@bash tests/support/require_infrahub.sh $(BIN)/python
+	@$(LIVE_INSTALL)
 	@$(LIVE_SERVER) start $(LIVE_START)
 
 live-stop: $(BIN)/.installed ## stop the server that make live-start started
@@ -119,6 +128,7 @@ bench-live: $(BIN)/.installed $(SYNC)/.installed ## the same on a real Infrahub,
 	@mkdir -p $(STATE)
 ifeq ($(APPLY_LEDGER_TEST_INFRAHUB_ADDRESS),)
 	@bash tests/support/require_infrahub.sh $(BIN)/python
+	@$(LIVE_INSTALL)
 	@$(LIVE_SERVER) run $(LIVE_START) -- $(BENCH_LIVE)
 else
 	@$(CLEAN) $(BENCH_LIVE)

@@ -11,7 +11,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,58 +39,72 @@ def recorded_version() -> str:
 
 
 @contextmanager
-def place_on(url: str, token: str, *, reader: tuple[str, str] | None = None) -> Iterator[Place]:
-    """A place on a server: a branch for one run of the cases, deleted behind it.
+def place_on(
+    url: str, token: str, *, reader: tuple[str, str] | None = None, is_thrown_away: bool = False
+) -> Iterator[Place]:
+    """A place on a server: a branch for one run of the cases. What the run made is removed behind it.
 
     ``reader`` are a token that only reads and one that has expired; None makes an account and both of its tokens.
+    ``is_thrown_away``: the whole server is, so nothing is removed.
     """
     run = f"p{secrets.token_hex(3)}"
-    reader_token, old_token = reader or _new_reader(url, token, f"{run}-reader")
     branch = f"{run}-contract"
-    with httpx.Client(base_url=url, headers={"X-INFRAHUB-KEY": token}, trust_env=False, timeout=120) as http:
-        _on_branches(http, "mutation B($data: BranchCreateInput!) { BranchCreate(data: $data) { ok } }", branch)
-        try:
-            yield Place(url, token, reader_token, old_token, branch, run)
-        finally:
-            _on_branches(http, "mutation B($data: BranchDeleteInput!) { BranchDelete(data: $data) { ok } }", branch)
+    with ExitStack() as stack:
+        http = stack.enter_context(
+            httpx.Client(base_url=url, headers={"X-INFRAHUB-KEY": token}, trust_env=False, timeout=120)
+        )
+        reader_token, old_token = reader or stack.enter_context(_new_reader(http, f"{run}-reader"))
+        place = Place(url, token, reader_token, old_token, branch, run)
+        made = "mutation B($data: BranchCreateInput!) { BranchCreate(data: $data) { ok } }"
+        _answered(http, made, {"name": branch})
+        place.made.branches[branch] = None
+        if not is_thrown_away:
+            stack.callback(place.made.remove, http)
+        yield place
 
 
-def _new_reader(url: str, token: str, name: str) -> tuple[str, str]:
+@contextmanager
+def _new_reader(http: httpx.Client, name: str) -> Iterator[tuple[str, str]]:
     """An account that was given no role; a token of its own that is valid, and one that expired long ago."""
     password = secrets.token_hex(16)
-    made = "mutation A($data: CoreAccountCreateInput!) { CoreAccountCreate(data: $data) { ok } }"
-    with httpx.Client(base_url=url, trust_env=False, timeout=120) as http:
-        account = {"name": {"value": name}, "password": {"value": password}}
-        _answered(http, made, account, {"X-INFRAHUB-KEY": token})
-        signed_in = http.post("/api/auth/login", json={"username": name, "password": password})
-        bearer = {"Authorization": f"Bearer {signed_in.raise_for_status().json()['access_token']}"}
-        valid, expired = (
-            _answered(http, _NEW_TOKEN, {"name": name, **until}, bearer)["InfrahubAccountTokenCreate"]["object"][
-                "token"
+    account = {"name": {"value": name}, "password": {"value": password}}
+    created = _answered(http, _NEW_ACCOUNT, account)["CoreAccountCreate"]["object"]["id"]
+    try:
+        # without cookies: those of a login would speak for the administrator's requests as well
+        with httpx.Client(base_url=http.base_url, trust_env=False, timeout=120) as theirs:
+            signed_in = theirs.post("/api/auth/login", json={"username": name, "password": password})
+            bearer = {"Authorization": f"Bearer {signed_in.raise_for_status().json()['access_token']}"}
+            made = [
+                _answered(theirs, _NEW_TOKEN, {"name": name, **until}, bearer)["InfrahubAccountTokenCreate"]["object"]
+                for until in ({}, {"expiration": "2020-01-01T00:00:00Z"})
             ]
-            for until in ({}, {"expiration": "2020-01-01T00:00:00Z"})
-        )
-    return str(valid["value"]), str(expired["value"])
+            valid, expired = (str(item["token"]["value"]) for item in made)
+            try:
+                yield valid, expired
+            finally:
+                for item in made:
+                    _answered(theirs, _DELETE_TOKEN, {"id": item["id"]}, bearer)
+    finally:
+        _answered(http, _DELETE_ACCOUNT, {"id": created})
 
 
+_NEW_ACCOUNT = "mutation A($data: CoreAccountCreateInput!) { CoreAccountCreate(data: $data) { ok object { id } } }"
+_DELETE_ACCOUNT = "mutation A($data: DeleteInput!) { CoreAccountDelete(data: $data) { ok } }"
 _NEW_TOKEN = """mutation T($data: InfrahubAccountTokenCreateInput!) {
-  InfrahubAccountTokenCreate(data: $data) { object { token { value } } }
+  InfrahubAccountTokenCreate(data: $data) { object { id token { value } } }
 }"""
+_DELETE_TOKEN = "mutation T($data: InfrahubAccountTokenDeleteInput!) { InfrahubAccountTokenDelete(data: $data) { ok } }"
 
 
-def _answered(http: httpx.Client, text: str, data: dict[str, Any], headers: dict[str, str]) -> dict[str, Any]:
+def _answered(
+    http: httpx.Client, text: str, data: dict[str, Any], headers: dict[str, str] | None = None
+) -> dict[str, Any]:
     answer = http.post("/graphql/main", json={"query": text, "variables": {"data": data}}, headers=headers)
     document: dict[str, Any] = answer.json()
     if answer.status_code != 200 or "errors" in document:
         raise RuntimeError(f"HTTP {answer.status_code}: {answer.text[:500]}")
     made: dict[str, Any] = document["data"]
     return made
-
-
-def _on_branches(http: httpx.Client, text: str, branch: str) -> None:
-    answer = http.post("/graphql/main", json={"query": text, "variables": {"data": {"name": branch}}})
-    if answer.status_code != 200 or "errors" in answer.json():
-        raise RuntimeError(f"branch {branch}: HTTP {answer.status_code} {answer.text[:500]}")
 
 
 def held_at(place: Place, case: Case) -> Transcript:

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from tests.contract.cases.made import Made
 from tests.contract.cases.normal import Names, normal_transcript
 
 _SECONDS = 300.0
@@ -27,6 +28,7 @@ class Place:
     """One server and the branch that the cases write to. ``run`` tells runs apart.
 
     ``token`` is an administrator's, ``reader_token`` that of an account without a role, ``old_token`` was one of its.
+    ``made`` is what has to go when the run is over.
     """
 
     url: str
@@ -35,6 +37,7 @@ class Place:
     old_token: str
     branch: str
     run: str
+    made: Made = field(default_factory=Made)
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,9 @@ class Talk:
             # The server closes the connection behind such an answer without having said so.
             self._http.close()
             self._http = self._client()
-        return _read(response)
+        reply, step = _read(response)
+        self.place.made.saw(path, body, reply.document)
+        return reply, step
 
 
 def _read(response: httpx.Response) -> tuple[Reply, dict[str, Any]]:

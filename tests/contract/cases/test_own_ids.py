@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,10 +14,11 @@ from consumers.infrahub.own_ids import own_node_id
 from consumers.infrahub.sandbox import RunningSandbox
 from consumers.infrahub.write_surface import InfrahubWriteSurface
 from ledger.plan.model import PlannedOperation
+from tests.contract.cases.default_branch import require_leave
 from tests.contract.cases.recording import place_on
 from tests.contract.cases.schema import ensure_probe_kinds, sandbox_document
 from tests.contract.cases.talk import Talk, peer, values
-from tests.live.infrahub import LiveInfrahub
+from tests.live.infrahub import HOME, LiveInfrahub
 from tests.support.operations import create, one
 from tests.support.scripted_infrahub import Guard
 
@@ -31,6 +33,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
             yield running.url, running.token
         return
     live: LiveInfrahub = request.getfixturevalue("live_infrahub")
+    require_leave(live)
     ensure_probe_kinds(live.url, live.token)
     yield live.url, live.token
 
@@ -38,7 +41,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def talk(served: tuple[str, str], request: pytest.FixtureRequest) -> Iterator[Talk]:
     """Speaks to a branch of the test's own."""
-    with place_on(*served, reader=("not used", "not used")) as place:
+    with place_on(*served, reader=("not used", "not used"), is_thrown_away=HOME in os.environ) as place:
         talk = Talk(place, request.node.name)
         yield talk
         talk.close()

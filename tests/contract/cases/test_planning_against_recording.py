@@ -11,7 +11,7 @@ from ledger.plan.attribute_values import value_faults
 from ledger.plan.errors import UnserializablePayloadValueError
 from ledger.plan.normal_form import normal_form
 from ledger.schema import parse_schema
-from tests.contract.cases.attribute_values import VALUES
+from tests.contract.cases.attribute_inputs import VALUES
 from tests.contract.cases.recording import Transcript, read_answers
 from tests.contract.cases.schema import sandbox_document
 

@@ -10,6 +10,7 @@ import pytest
 
 from tests.contract.cases.catalogue import CASES
 from tests.contract.cases.comparing import differences
+from tests.contract.cases.default_branch import require_leave
 from tests.contract.cases.recording import Transcript, held_at, place_on, read_answers, recorded_version
 from tests.contract.cases.schema import SERVED_FILE, ensure_probe_kinds, served_probe_kinds, without_order
 from tests.contract.cases.talk import Place
@@ -22,8 +23,9 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def place(live_infrahub: LiveInfrahub) -> Iterator[Place]:
     """A branch of the real server that knows the kinds of the cases."""
+    require_leave(live_infrahub)
     ensure_probe_kinds(live_infrahub.url, live_infrahub.token)
-    with place_on(live_infrahub.url, live_infrahub.token) as place:
+    with place_on(live_infrahub.url, live_infrahub.token, is_thrown_away=live_infrahub.is_thrown_away) as place:
         yield place
 
 
