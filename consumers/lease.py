@@ -21,6 +21,7 @@ import structlog
 from consumers.errors import DispatchRefusedError, LeaseLostError
 from consumers.pauses import NoPause, PauseHook, PausePoint
 from consumers.ports import WriterStorePort
+from consumers.progress import RecordedEvents, uncounted
 from consumers.settings import WriterSettings
 from ledger.events import NewEvent
 from ledger.store.errors import FencedWriterError, LedgerBusyError, LedgerUnavailableError, StoreError
@@ -68,12 +69,14 @@ class LeaseKeeper:
         claim_sent_at: float,
         clock: Clock = suspend_clock,
         pause: PauseHook | None = None,
+        recorded: RecordedEvents = uncounted,
     ) -> None:
-        """``claim_sent_at`` is this process's clock before the claim was sent."""
+        """``claim_sent_at`` is this process's clock before the claim was sent; ``recorded`` receives each append."""
         self._store = store
         self._settings = settings
         self._clock = clock
         self._pause = pause or NoPause()
+        self._recorded = recorded
         self._connection = asyncio.Lock()
         self._renewal: asyncio.Task[None] | None = None
         self._lost: LeaseLostError | None = None
@@ -140,6 +143,7 @@ class LeaseKeeper:
             except FencedWriterError:
                 self._mark_lost("the append was fenced")
                 raise
+        self._recorded(events)
         if settle is not None:
             self.extend_quiet(settle)
         await self._pause.reached(PausePoint.AFTER_APPEND)

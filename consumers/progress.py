@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from ledger.events import NewEvent
 
 Phase = Literal["claiming", "taking_over", "settling", "verifying", "applying", "ended"]
 
@@ -34,3 +37,12 @@ class WriterObserver(Protocol):
 
 def unobserved(progress: WriterProgress) -> None:
     """The observer of a writer that nobody watches."""
+
+
+RecordedEvents = Callable[[Sequence[NewEvent]], None]
+"""Receives the events of each append that the database has committed, to count them. Must return at once and must not
+raise."""
+
+
+def uncounted(events: Sequence[NewEvent]) -> None:
+    """For a writer whose events nobody counts."""

@@ -23,7 +23,7 @@ from consumers.lease import Clock, LeaseKeeper, suspend_clock
 from consumers.orders import moot_stops, next_order
 from consumers.pauses import NoPause, PauseHook, PausePoint
 from consumers.ports import LedgerPort, StoreConnector
-from consumers.progress import WriterObserver, WriterProgress, unobserved
+from consumers.progress import RecordedEvents, WriterObserver, WriterProgress, uncounted, unobserved
 from consumers.recorder import claim_identity
 from consumers.runs import ORDERS_WAIT, RunOutcome, RunWorker
 from consumers.settings import WriterSettings
@@ -79,6 +79,7 @@ class BindingWriter:
         connect: StoreConnector | None = None,
         pause: PauseHook | None = None,
         observe: WriterObserver = unobserved,
+        recorded: RecordedEvents = uncounted,
         turns: Turns | None = None,
         bell: OrderBell | None = None,
         clock: Clock = suspend_clock,
@@ -94,6 +95,7 @@ class BindingWriter:
             connect: opens the ledger; by default PostgreSQL at ``dsn``.
             pause: for fault tests.
             observe: told about each step, for showing it.
+            recorded: receives the events of each append, to count them.
             turns: who serves which binding where several workers share them; by default the lease alone decides.
             bell: says when something is ordered; the inbox is looked at every ``poll_interval`` as well.
             clock: seconds on a clock that goes on in suspend.
@@ -106,6 +108,7 @@ class BindingWriter:
         self._connect = connect or postgres_connector(settings)
         self._pause = pause or NoPause()
         self._observe = observe
+        self._recorded = recorded
         self._turns = turns or AlwaysMyTurn()
         self._bell = bell
         self._clock = clock
@@ -236,6 +239,7 @@ class BindingWriter:
                 claim_sent_at=claim_sent_at,
                 clock=self._clock,
                 pause=self._pause,
+                recorded=self._recorded,
             )
             async with keeper:
                 await self._take_over(stores.ledger, keeper)

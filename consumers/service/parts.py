@@ -35,24 +35,38 @@ class Part:
         name: as logs, metrics and health show it.
         run: runs until the event is set, or raises.
         trouble: why it does not run now; empty while it does.
-        restarts: how often it was started again.
     """
 
     name: str
     run: Run
     trouble: str = ""
-    restarts: int = 0
 
 
-async def run_parts(parts: Sequence[Part], stop: asyncio.Event, *, retry_wait: float = RETRY_WAIT) -> None:
+def _uncounted(part: str) -> None:
+    """For a service whose restarts nobody counts."""
+
+
+async def run_parts(
+    parts: Sequence[Part],
+    stop: asyncio.Event,
+    *,
+    retry_wait: float = RETRY_WAIT,
+    restarted: Callable[[str], None] = _uncounted,
+) -> None:
     """Run all parts until ``stop`` is set, or until one of them ends by an error; then the others are told to end too.
 
     Each part ends in its own bounded time: the operation, message or batch in hand is finished or recorded first.
 
+    Args:
+        parts: the parts.
+        stop: ends them all.
+        retry_wait: seconds before a part is started again.
+        restarted: receives the name of a part each time that it is about to be started again.
+
     Raises:
         Exception: what ended a part, once all others have ended.
     """
-    tasks = [asyncio.create_task(_supervise(part, stop, retry_wait), name=part.name) for part in parts]
+    tasks = [asyncio.create_task(_supervise(part, stop, retry_wait, restarted), name=part.name) for part in parts]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
@@ -65,13 +79,13 @@ async def run_parts(parts: Sequence[Part], stop: asyncio.Event, *, retry_wait: f
         raise errors[0]
 
 
-async def _supervise(part: Part, stop: asyncio.Event, retry_wait: float) -> None:
+async def _supervise(part: Part, stop: asyncio.Event, retry_wait: float, restarted: Callable[[str], None]) -> None:
     while not stop.is_set():
         try:
             await part.run(stop)
         except PASSING as exc:
             part.trouble = f"{type(exc).__name__}: {exc.checked}: {exc.found}"
-            part.restarts += 1
+            restarted(part.name)
             _log.warning("a part of the service waits and will be started again", part=part.name, error=str(exc))
             with suppress(TimeoutError):
                 async with asyncio.timeout(retry_wait):

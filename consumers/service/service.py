@@ -17,6 +17,7 @@ from consumers.service.checkpoints import CheckpointKeeper, CheckpointPolicy
 from consumers.service.errors import NothingToServeError
 from consumers.service.metrics import ServiceMetrics
 from consumers.service.parts import Part, run_parts
+from consumers.service.sampling import SampledLedger
 from consumers.sharing import Share
 from consumers.worker import Worker
 from consumers.writer import BindingWriter
@@ -90,7 +91,7 @@ class Service:
         Raises:
             ApplyLedgerError: a part ended by it, and the service with it.
         """
-        await run_parts([*parts, *more], stop)
+        await run_parts([*parts, *more], stop, restarted=self.metrics.part_restarted)
 
     def stuck(self) -> dict[str, str]:
         """Parts that only a new process can help."""
@@ -99,8 +100,9 @@ class Service:
             return {}
         return {"intake": f"no poll has come back for {reading.silent_for:.0f} s"}
 
-    def refresh_metrics(self) -> None:
+    async def refresh_metrics(self, ledger: SampledLedger) -> None:
         """Bring up to date what is looked at instead of being counted."""
+        await ledger.refresh(self.metrics.ledger_state)
         if self.share is not None:
             self.metrics.show_held((writer.binding for writer in self.writers), self.share.held)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import uvicorn
@@ -38,7 +38,7 @@ class StatusServer:
         *,
         stuck: Faults,
         unready: Faults,
-        refresh: Callable[[], None],
+        refresh: Callable[[], Awaitable[None]],
     ) -> None:
         """``port`` 0 takes a free one; :attr:`address` says which. ``refresh`` is called before metrics are shown.
 
@@ -82,11 +82,10 @@ class StatusServer:
         server.should_exit = True
         await serving
 
-    def _show_metrics(self, _request: Request) -> Response:
-        self._refresh()
+    async def _show_metrics(self, _request: Request) -> Response:
+        await self._refresh()
         for part in self._parts:
             self._metrics.part_up.labels(part.name).set(not part.trouble)
-            self._metrics.part_restarts.labels(part.name).set(part.restarts)
         return Response(generate_latest(self._metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
     def _answer(self, _request: Request, faults: Faults) -> Response:

@@ -69,4 +69,5 @@ def _projections(service: ApiService) -> str:
 )
 async def metrics(service: Service) -> Response:
     """For Prometheus, which can send a token."""
+    await service.metrics.ledger_state.refresh(service.reader.ledger)
     return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -22,7 +22,7 @@ from ledger.errors import ApplyLedgerError, Finding
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from consumers.progress import WriterObserver, WriterProgress
+    from consumers.progress import RecordedEvents, WriterObserver, WriterProgress
     from consumers.sharing import Turns
     from consumers.writer import BindingWriter, OrderBell
     from ledger.binding import DestinationBinding
@@ -189,9 +189,14 @@ def new_writer(
     turns: Turns | None = None,
     bell: OrderBell | None = None,
     observe: WriterObserver | None = None,
+    recorded: RecordedEvents | None = None,
 ) -> BindingWriter:
-    """The writer of a declared destination, with this installation's times; ``observe`` is told beside the terminal."""
+    """Make the writer of a declared destination, with this installation's times.
+
+    ``observe`` gets its progress as the terminal does, ``recorded`` the events of each append.
+    """
     from consumers.infrahub.connection import InfrahubOpener
+    from consumers.progress import uncounted
     from consumers.settings import WriterSettings
     from consumers.writer import BindingWriter
 
@@ -211,6 +216,7 @@ def new_writer(
         WriterSettings(artifact_root=settings.artifact_root, **settings.writer.model_dump()),
         aliases=settings.declared(binding).other_names,
         observe=shown,
+        recorded=recorded or uncounted,
         turns=turns,
         bell=bell,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +18,10 @@ from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from consumers.service.checkpoints import CheckpointPolicy
+    from consumers.service.parts import Part
+    from consumers.service.sampling import SampledLedger
     from consumers.service.service import Service
+    from consumers.service.status import StatusServer
     from ledger.cli.settings import Settings
     from ledger.store.embedded import Dsns
 
@@ -43,7 +47,7 @@ async def serve(settings: Settings, wanted: WantedParts) -> int:
         ApplyLedgerError: what ended a part, and the service with it.
     """
     from consumers.service.parts import Part
-    from consumers.service.status import StatusServer
+    from consumers.service.sampling import SampledLedger
 
     if not settings.destination and (wanted.writers or wanted.intake):
         raise ConfigurationError(
@@ -58,22 +62,29 @@ async def serve(settings: Settings, wanted: WantedParts) -> int:
     more = []
     if settings.dsn is None:
         more.append(Part("database", partial(keep_running, embedded(settings))))
-    if wanted.metrics_port is not None:
-        status = StatusServer(
-            wanted.metrics_host,
-            wanted.metrics_port,
-            service.metrics,
-            parts,
-            stuck=service.stuck,
-            unready=lambda: service.unready(parts),
-            refresh=service.refresh_metrics,
-        )
-        more.append(Part("status", status.run_until))
-        people.print(f"metrics and health at {status.address}")
-    _say_what_is_served(settings, service)
-    await service.run_until(stop, parts, *more)
+    async with SampledLedger(service.dsn) as sampled:
+        if wanted.metrics_port is not None:
+            status = _status(service, parts, sampled, wanted.metrics_host, wanted.metrics_port)
+            more.append(Part("status", status.run_until))
+            people.print(f"metrics and health at {status.address}")
+        _say_what_is_served(settings, service)
+        await service.run_until(stop, parts, *more)
     people.print("stopped; open runs are left for the next writer")
     return ExitCode.DONE
+
+
+def _status(service: Service, parts: Sequence[Part], sampled: SampledLedger, host: str, port: int) -> StatusServer:
+    from consumers.service.status import StatusServer
+
+    return StatusServer(
+        host,
+        port,
+        service.metrics,
+        parts,
+        stuck=service.stuck,
+        unready=lambda: service.unready(parts),
+        refresh=partial(service.refresh_metrics, sampled),
+    )
 
 
 def until_signalled() -> asyncio.Event:
@@ -98,7 +109,16 @@ def _service(settings: Settings, dsns: Dsns, wanted: WantedParts) -> Service:
         dsn=dsns.writer,
         declared=bindings,
         writers=[
-            new_writer(settings, dsns, binding, None, turns=share, bell=bell, observe=metrics.observer(binding))
+            new_writer(
+                settings,
+                dsns,
+                binding,
+                None,
+                turns=share,
+                bell=bell,
+                observe=metrics.observer(binding),
+                recorded=metrics.recorder(binding),
+            )
             for binding in bindings
             if wanted.writers
         ],

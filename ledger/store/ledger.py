@@ -25,6 +25,7 @@ from ledger.store.records import (
 )
 from ledger.store.relay import RelayQueries
 from ledger.store.session import Session
+from ledger.store.states import StateQueries
 from ledger.store.workers import WorkerQueries
 
 __all__ = [
@@ -50,6 +51,7 @@ class Ledger(
     LiveProjectionQueries,
     RelayQueries,
     WorkerQueries,
+    StateQueries,
 ):
     """A few connections to the ledger's database. Use it as an asynchronous context manager, or close it.
 
