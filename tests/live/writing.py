@@ -41,8 +41,11 @@ class LiveWriter(WriterOnLedger):
             return bool(self.site(str(operation.destination_id))["description"] == payload["description"])
         return payload["name"] in self.names(operation.kind)
 
-    async def ended(self, run_id: str) -> list[str]:
-        """Wait until writers elsewhere have applied a run, resuming it whenever it is interrupted; its endings."""
+    async def ended(self, run_id: str, *, resume: bool = True) -> list[str]:
+        """Wait until writers elsewhere have applied a run; its endings.
+
+        It is resumed whenever it is interrupted, unless whoever takes over from a dead writer goes on by itself.
+        """
         seen: list[str] = []
         while not seen or seen[-1] == "run.interrupted":
             found = [kind for kind in await self.kinds(run_id) if kind in _ENDINGS]
@@ -50,7 +53,7 @@ class LiveWriter(WriterOnLedger):
                 await asyncio.sleep(_STEP)
                 continue
             seen = found
-            if seen[-1] == "run.interrupted":
+            if resume and seen[-1] == "run.interrupted":
                 await self.resume(run_id)
         return seen
 
