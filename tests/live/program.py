@@ -61,6 +61,11 @@ class LiveProgram:
         """The operations of a plan as stored."""
         return tuple(load_plan_artifact(self._artifacts / planned["run"]).operations)
 
+    def rehearse(self, planned: dict[str, Any]) -> dict[str, Any]:
+        """Rehearse a plan of which nothing is refused; what is said of it."""
+        rehearsed: dict[str, Any] = json.loads(self._run("rehearse", planned["run"]))
+        return rehearsed
+
     def apply(self, planned: dict[str, Any]) -> dict[str, Any]:
         """Commit exactly this plan and apply it; the run's summary."""
         options = ("--expected-checksum", planned["plan_checksum"])

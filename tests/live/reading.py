@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from typing import Any
 
 from infrahub_sdk import Config, InfrahubClient
@@ -15,6 +16,8 @@ from ledger.plan.model import PlannedOperation
 from tests.live.infrahub import LiveBranch
 
 _PAGE = 100
+_ADDRESSES = (IPv4Interface, IPv6Interface, IPv4Network, IPv6Network)
+"""What the SDK makes of an address; its text is what is stored."""
 
 ObjectKey = tuple[str, bytes]
 """Kind and canonical identity of an object, as a plan names it."""
@@ -25,12 +28,21 @@ def key_of(kind: str, identity: Mapping[str, Any]) -> ObjectKey:
     return kind, canonical_json_bytes(canonical_identity(identity, kind=kind))
 
 
+def totals_of(branch: LiveBranch, kinds: Iterable[str]) -> dict[str, int]:
+    """How many objects of each kind there are by the server's own count, in which a doubled one counts twice."""
+    return {kind: branch.query(f"query {{ {kind} {{ count }} }}")[kind]["count"] for kind in kinds}
+
+
 @dataclass
 class BranchContent:
     """The objects of some kinds, by id."""
 
     nodes: dict[str, InfrahubNode] = field(default_factory=dict)
     schemas: dict[str, MainSchemaTypesAPI] = field(default_factory=dict)
+    edges: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The server's count of peers by node id and relationship; a doubled edge is seen there and in no row."""
+    hfids: dict[str, list[str] | None] = field(default_factory=dict)
+    """Human-friendly ids by node id, as the server makes them."""
 
     @classmethod
     async def read(cls, branch: LiveBranch, kinds: Iterable[str]) -> BranchContent:
@@ -42,9 +54,20 @@ class BranchContent:
         for kind in sorted(kinds):
             content.schemas[kind] = schema = await client.schema.get(kind, branch=branch.name)
             many = [relationship.name for relationship in schema.relationships if _is_data(relationship)]
-            for node in await client.all(kind, branch=branch.name, include=many, populate_store=False):
-                content.nodes[str(node.id)] = node
+            nodes = await client.all(kind, branch=branch.name, include=many, populate_store=False)
+            content.nodes |= {str(node.id): node for node in nodes}
+            content._count(branch, kind, [str(node.id) for node in nodes], many)
         return content
+
+    def _count(self, branch: LiveBranch, kind: str, ids: Sequence[str], relationships: Sequence[str]) -> None:
+        """Ask for what the SDK does not tell of some objects of a kind."""
+        fields = " ".join(f"{name} {{ count }}" for name in relationships)
+        text = f"query($ids: [ID]) {{ {kind}(ids: $ids) {{ edges {{ node {{ id hfid {fields} }} }} }} }}"
+        for start in range(0, len(ids), _PAGE):
+            for edge in branch.query(text, {"ids": list(ids[start : start + _PAGE])})[kind]["edges"]:
+                node = edge["node"]
+                self.hfids[node["id"]] = node["hfid"]
+                self.edges |= {(node["id"], name): node[name]["count"] for name in relationships}
 
     def differences(self, operation: PlannedOperation, ids: Mapping[ObjectKey, str]) -> list[str]:
         """Each field in which the object of an operation is not what the plan says, in words."""
@@ -61,12 +84,24 @@ class BranchContent:
                 found.append(f"{where}.{name}: planned {planned!r}, stored {stored.value!r}")
         for reference in operation.relationships or ():
             planned_ids = sorted(ids.get(key_of(reference.peer_kind, peer), "unknown") for peer in reference.peers)
-            related = getattr(node, reference.field)
-            peers = [related] if reference.cardinality == "one" else related.peers
-            stored_ids = sorted(str(peer.id) for peer in peers)
+            stored_ids = self.peer_ids(node, reference.field)
             if planned_ids != stored_ids:
                 found.append(f"{where}.{reference.field}: planned {planned_ids}, stored {stored_ids}")
+            count = self.edges.get((str(node.id), reference.field), len(stored_ids))
+            if count != len(planned_ids):
+                found.append(f"{where}.{reference.field}: planned {len(planned_ids)} peers, the server counts {count}")
         return found
+
+    def peer_ids(self, node: InfrahubNode, name: str) -> list[str]:
+        """The ids of the peers under a relationship, sorted."""
+        related = getattr(node, name)
+        peers = related.peers if hasattr(related, "peers") else [related]
+        return sorted(str(peer.id) for peer in peers if peer.id is not None)
+
+
+def stored_value(attribute: Any) -> Any:
+    """What is stored, as plain data."""
+    return str(attribute.value) if isinstance(attribute.value, _ADDRESSES) else attribute.value
 
 
 def _is_data(relationship: Any) -> bool:
@@ -75,13 +110,10 @@ def _is_data(relationship: Any) -> bool:
 
 
 def _is_equal(planned: Any, stored: Any) -> bool:
-    """Whether a stored attribute is the planned value; the SDK reads addresses into objects of their own.
+    """Whether a stored attribute is the planned value, to the byte: 1, 1.0 and true are three values.
 
     A null that was written where the schema has a default is read back as that default.
     """
-    value = stored.value
     if planned is None:
-        return value is None or bool(stored.is_default)
-    if isinstance(planned, str) and not isinstance(value, str):
-        value = str(value)
-    return type(planned) is type(value) and bool(planned == value)
+        return stored.value is None or bool(stored.is_default)
+    return canonical_json_bytes(planned) == canonical_json_bytes(stored_value(stored))

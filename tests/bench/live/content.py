@@ -14,15 +14,20 @@ Objects = Mapping[tuple[str, Any], Mapping[str, Any]]
 
 
 async def read_objects(branch: LiveBranch, mapping: Sequence[Mapping[str, Any]]) -> Objects:
-    """The objects of the mapped kinds with their mapped fields; a peer is named by its own key."""
+    """The objects of the mapped kinds with their mapped fields; a peer is named by its own key.
+
+    Each further object of one key stands under that key with its number.
+    """
     content = await BranchContent.read(branch, {entry["name"] for entry in mapping})
     reading = _Reading(content, mapping)
-    return {
-        (node.get_kind(), reading.key(node_id)): {
-            name: reading.value(node_id, name) for name in sorted(reading.fields[node.get_kind()])
-        }
-        for node_id, node in content.nodes.items()
-    }
+    found: dict[tuple[str, Any], dict[str, Any]] = {}
+    seen: Counter[tuple[str, Any]] = Counter()
+    for node_id, node in content.nodes.items():
+        kind, key = node.get_kind(), reading.key(node_id)
+        seen[kind, key] += 1
+        named = key if seen[kind, key] == 1 else (*key, f"number {seen[kind, key]}")
+        found[kind, named] = {name: reading.value(node_id, name) for name in sorted(reading.fields[kind])}
+    return found
 
 
 def differences(ours: Objects, theirs: Objects) -> list[str]:
@@ -71,4 +76,6 @@ class _Reading:
             return stored.value if isinstance(stored.value, str | int | list | dict | None) else str(stored.value)
         if related.cardinality == "one":
             return None if stored.id is None else self.key(str(stored.id))
-        return sorted((self.key(str(peer.id)) for peer in stored.peers), key=str)
+        peers = sorted((self.key(str(peer.id)) for peer in stored.peers), key=str)
+        count = self._content.edges[node_id, name]
+        return peers if count == len(peers) else [*peers, f"the server counts {count}"]
