@@ -131,7 +131,7 @@ def _elsewhere(program: LiveProgram) -> dict[str, str]:
     return program.environment | {"INFRAHUB_DEFAULT_BRANCH": "no-such-branch"}
 
 
-@pytest.mark.rules("G1", "P36", "P40", "P90")
+@pytest.mark.rules("G1")
 def test_what_is_rehearsed_is_what_the_real_server_then_does(
     live_program: LiveProgram,
     live_branch: LiveBranch,
