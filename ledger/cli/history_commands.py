@@ -10,7 +10,7 @@ import typer
 
 from ledger.audit.identities import identities_of
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings
-from ledger.cli.output import OutputForm, people, write_document, write_records, write_rows
+from ledger.cli.output import OutputForm, clock, people, write_document, write_records, write_rows
 from ledger.cli.plan_commands import OutputOption
 from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
 from ledger.exit_codes import ExitCode
@@ -131,7 +131,7 @@ def _heading(entry: ObjectHistory) -> None:
 
 def _history_row(assertion: Mapping[str, Any]) -> dict[str, Any]:
     changes = ", ".join(_change(name, change) for name, change in assertion["fields"].items())
-    return {**assertion, "recorded_at": assertion["recorded_at"][:19], "changes": changes or assertion["error"]}
+    return {**assertion, "recorded_at": clock(assertion["recorded_at"]), "changes": changes or assertion["error"]}
 
 
 def _blame_row(attribute: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _blame_row(attribute: Mapping[str, Any]) -> dict[str, Any]:
         **attribute,
         "attribute": attribute["name"],
         "value": _text(attribute["value"]),
-        "recorded_at": (attribute.get("recorded_at") or "")[:19],
+        "recorded_at": clock(attribute.get("recorded_at")),
         "in_doubt": doubts or None,
     }
 

@@ -138,6 +138,11 @@ def _justify(rows: Sequence[Mapping[str, Any]], column: str) -> Any:
     return "right" if rows and all(isinstance(row.get(column), int) for row in rows) else "left"
 
 
+def clock(moment: str | None) -> str:
+    """A recorded time (ISO 8601 in UTC) as a table shows it: to the second, with its zone; empty for None."""
+    return "" if not moment else f"{moment[:19]}Z"
+
+
 def _cell(value: Any) -> str:
     match value:
         case None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.output import OutputForm, next_command
+from ledger.cli.output import OutputForm, clock, next_command
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.progress import progress
 from ledger.cli.rehearsal_display import Told
@@ -210,7 +210,7 @@ def _snapshot(run_dir: Path, artifact: PlanArtifact, schema: DestinationSchema) 
         return [], "because the plan kept none and nothing was asked"
     return list(
         observed_in_snapshot(run_dir, schema)
-    ), f"as observed for the plan at {artifact.manifest.created_at[:19]}"
+    ), f"as observed for the plan at {clock(artifact.manifest.created_at)}"
 
 
 async def _read(reader: InfrahubReader, schema: DestinationSchema, artifact: PlanArtifact) -> Sequence[ObservedObject]:
