@@ -30,9 +30,10 @@ MEANING: dict[ExitCode, str] = {
     ExitCode.STOPPED_UNWRITTEN: "stopped; the failing operation is proven to have written nothing",
     ExitCode.STOPPED_MAYBE_WRITTEN: "stopped; the failing operation may have written",
     ExitCode.STALE: "stale or not equivalent to what was reviewed",
-    ExitCode.APPROVAL_MISSING: "an approval is missing",
-    ExitCode.BUSY: "busy (somebody else holds the lease) or timed out",
-    ExitCode.TAMPERED: "the ledger was tampered with",
+    ExitCode.APPROVAL_MISSING: "reserved; no command returns it, because there is no approval step",
+    ExitCode.BUSY: "temporarily not possible: another process holds or has taken over the lease, a service is"
+    " unreachable, or time ran out; try again",
+    ExitCode.TAMPERED: "the record does not verify: it was altered, is incomplete, or was restored from an older copy",
     ExitCode.USAGE: "wrong usage",
     ExitCode.INTERRUPTED: "interrupted",
 }

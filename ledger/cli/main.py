@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import platform
 import sys
 import textwrap
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +53,16 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
+def _show_version(wanted: bool) -> None:
+    """What support asks for first: the program, the newest migration that it knows, and what runs it."""
+    if wanted:
+        from ledger.store.sql_files import migrations
+
+        newest = migrations()[-1].version
+        typer.echo(f"apply-ledger {version('apply-ledger')} (schema {newest}, Python {platform.python_version()})")
+        raise typer.Exit
+
+
 def _global_options(
     context: typer.Context,
     config: Annotated[
@@ -60,6 +72,9 @@ def _global_options(
         ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what the service does, on stderr.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
 ) -> None:
     context.obj = Invocation(config=config, verbose=verbose)
 

@@ -17,7 +17,7 @@ import structlog
 import typer
 from pydantic import SecretStr
 
-from ledger.cli.settings import DestinationSettings, Settings, load_settings
+from ledger.cli.settings import DestinationSettings, LogLevel, Settings, load_settings
 from ledger.cli.tracing import exported_spans
 from ledger.errors import ConfigurationError
 from ledger.shortage import shortage_of
@@ -41,8 +41,9 @@ class Invocation:
     @cached_property
     def settings(self) -> Settings:
         """Settings, read once; logging is set up with them."""
-        _set_up_logging(verbose=self.verbose)
-        return load_settings(config=self.config)
+        settings = load_settings(config=self.config)
+        _set_up_logging("info" if self.verbose else settings.log_level)
+        return settings
 
 
 def settings_of(context: typer.Context) -> Settings:
@@ -174,9 +175,9 @@ def _cache_folder(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or "/nonexistent") / ".cache" / "apply-ledger"
 
 
-def _set_up_logging(*, verbose: bool) -> None:
+def _set_up_logging(lowest: LogLevel) -> None:
     """structlog on stderr: JSON lines, or a console style on a terminal; the libraries' loggers stay at warning."""
-    level = logging.INFO if verbose else logging.WARNING
+    level = logging.getLevelNamesMapping()[lowest.upper()]
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(_shortage_in_a_line)

@@ -10,7 +10,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import (
     AliasChoices,
@@ -42,6 +42,8 @@ from ledger.plan.object_store import ObjectStore
 
 PREFIX = "APPLY_LEDGER_"
 FILE_NAME = "apply-ledger.toml"
+LogLevel = Literal["error", "warning", "info"]
+"""The lowest level of the events that are logged."""
 
 
 class DestinationSettings(BaseModel):
@@ -129,6 +131,7 @@ class Settings(BaseSettings):
     writer: WriterTimes = WriterTimes()
     kafka: KafkaSettings = KafkaSettings()
     api: ApiLimits = ApiLimits()
+    log_level: LogLevel = "warning"
     destination: tuple[DestinationSettings, ...] = ()
 
     @field_validator("cache_dir")

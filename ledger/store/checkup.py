@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import metadata
 from typing import Any
 
 from ledger.checkup import Check, Said, clock_said, failure, good, warning
@@ -60,7 +61,8 @@ class LedgerCheckup:
         with store_errors("the migrations of the ledger's database"):
             await check_schema(self._connection)
         newest = migrations()[-1].version
-        return good(f"exactly those of this program, up to {newest}", newest=newest)
+        program = metadata.version("apply-ledger")
+        return good(f"schema {newest}, exactly that of apply-ledger {program}", newest=newest, program=program)
 
     async def _durable(self) -> Said:
         with store_errors("the settings of the ledger's database"):

@@ -162,16 +162,17 @@ async def check_schema(connection: Any) -> None:
     applied: set[str] = set()
     if await connection.fetchval(query("has_migrations")):
         applied = {row["version"] for row in await connection.fetch(query("applied_migrations"))}
+    differs: tuple[type[StoreError], set[str], str, str] | None = None
     if wanted - applied:
-        raise _schema(NotMigratedError, wanted - applied, "missing", "run 'apply-ledger migrate'")
-    if applied - wanted:
-        raise _schema(NewerDatabaseError, applied - wanted, "unknown here", "install the newer program")
-
-
-def _schema(error: type[StoreError], versions: set[str], what: str, next_action: str) -> StoreError:
-    return error(
+        differs = (NotMigratedError, wanted - applied, "missing", "run 'apply-ledger migrate'")
+    elif applied - wanted:
+        differs = (NewerDatabaseError, applied - wanted, "unknown here", "install the newer program")
+    if differs is None:
+        return
+    error, versions, what, next_action = differs
+    raise error(
         checked="the migrations of the ledger's database",
-        expected="exactly those of this program",
-        found=f"{', '.join(sorted(versions))} {what}",
+        expected=f"exactly those of this program, up to {max(wanted)}",
+        found=f"up to {max(applied, default='none')}; {what}: {', '.join(sorted(versions))}",
         next_action=next_action,
     )

@@ -35,6 +35,8 @@ class AlarmError(StoreError):
 class FencedWriterError(StoreError):
     """This writer no longer holds the binding; nothing was appended and nothing may be dispatched (G2)."""
 
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
 
 class LeaseHeldError(StoreError):
     """Another process holds the lease: who, since when, under which epoch, for how long still (FF32)."""
@@ -261,6 +263,8 @@ class RelayHeldError(StoreError):
 
 class RelayFencedError(StoreError):
     """This relay was taken over; its cursor is not moved by it any more."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
 
 
 class RelayCursorError(AlarmError):

@@ -104,7 +104,8 @@ OWN_STATES: Mapping[str, Meaning] = {
 _EXCHANGED = Meaning(
     errors.ExchangedSessionError,
     "a session of one's own, in which a prepared statement stays",
-    "let the DSN lead to PostgreSQL itself, or to a pooler in session mode",
+    "let the DSN lead to PostgreSQL itself, to a pooler in session mode, or to one in transaction mode that keeps"
+    " prepared statements",
 )
 
 STANDARD_STATES: Mapping[str, Meaning] = {

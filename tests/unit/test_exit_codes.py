@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from consumers.errors import LeaseLostError
 from ledger.exit_codes import MEANING, ExitCode
+from ledger.store.errors import FencedWriterError, LeaseHeldError, RelayFencedError, RelayHeldError
+from tests.support.refusals_document import refusals
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -19,3 +22,13 @@ def test_every_code_has_a_meaning() -> None:
 def test_the_readme_has_every_code(code: ExitCode) -> None:
     meaning = MEANING[code].replace("plan --detailed-exitcode", "`plan --detailed-exitcode`")
     assert f"| {code.value} | {meaning} |" in README.read_text(encoding="utf-8")
+
+
+def test_whoever_was_taken_over_ends_with_one_code_wherever_it_is_noticed() -> None:
+    """By the clock of the process, by the database before or at an append, or by the relay's cursor."""
+    noticed = (LeaseLostError, LeaseHeldError, FencedWriterError, RelayHeldError, RelayFencedError)
+    assert {error.exit_code for error in noticed} == {ExitCode.BUSY}
+
+
+def test_no_refusal_has_the_code_of_an_approval_because_nothing_asks_for_one() -> None:
+    assert [error.__name__ for error in refusals() if error.exit_code is ExitCode.APPROVAL_MISSING] == []
