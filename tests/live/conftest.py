@@ -15,6 +15,7 @@ from ledger.store.embedded import EmbeddedPostgres
 from ledger.store.ledger import Ledger
 from tests.live.infrahub import LiveBranch
 from tests.live.program import LiveProgram
+from tests.live.surface import LiveSurface, live_surface
 from tests.live.writing import LiveWriter
 from tests.support.http_relay import HttpRelay, http_relay
 
@@ -59,3 +60,10 @@ async def live_writer(
             root=tmp_path,
             live=live_branch,
         )
+
+
+@pytest.fixture
+async def live(live_branch: LiveBranch, relay: HttpRelay) -> AsyncIterator[LiveSurface]:
+    """The write surface of one run on a branch of the real Infrahub, behind the relay."""
+    async with live_surface(live_branch, relay) as surface:
+        yield surface
