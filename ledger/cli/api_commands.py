@@ -26,7 +26,7 @@ DEFAULT_PORT = 8400
 MAX_DAYS = 3650
 COLUMNS = ("token_id", "name", "role", "state", "created_at", "expires_at", "last_used_at", "created_by")
 
-token = typer.Typer(help="Make, list and revoke tokens of the HTTP API.", no_args_is_help=True)
+token = typer.Typer(help="Create, list and revoke tokens of the HTTP API.", no_args_is_help=True)
 
 
 class TokenNotFoundError(ApplyLedgerError):
@@ -37,23 +37,23 @@ class TokenNotFoundError(ApplyLedgerError):
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("serve", short_help="The ledger over HTTP: read it, follow it, give orders.")(serve)
+    app.command("serve", short_help="Serve the dashboard and the HTTP API.")(serve)
     app.add_typer(token, name="token")
 
 
 def serve(
     context: typer.Context,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = DEFAULT_PORT,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = DEFAULT_PORT,
     local: Annotated[
         bool,
-        typer.Option("--local", help="Ask nobody for a token: everybody on this machine may do all. Loopback only."),
+        typer.Option("--local", help="No tokens: everybody on this machine may do everything. Loopback only."),
     ] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Take no orders, whoever asks.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Refuse all orders (commit, resume, stop).")] = False,
     certificate: Annotated[
         Path | None, typer.Option("--tls-certificate", help="PEM file with the certificate chain.")
     ] = None,
-    key: Annotated[Path | None, typer.Option("--tls-key", help="PEM file with its private key.")] = None,
+    key: Annotated[Path | None, typer.Option("--tls-key", help="PEM file with the private key.")] = None,
 ) -> int:
     """Serve the ledger over HTTP until SIGTERM. Every request needs a token (`token create`), or --local is given.
 
@@ -100,9 +100,9 @@ async def _serve(
 
 def _say_who_may_ask(*, local: bool, any_works: bool) -> None:
     if local:
-        people.print("local mode: whoever can reach this address may read everything and give orders", style="yellow")
+        people.print("local mode: everybody who can reach this address may read everything and give orders", style="yellow")
     elif not any_works:
-        people.print("no token works yet, so nobody may ask", style="yellow")
+        people.print("there is no valid token yet, so nobody can use the API", style="yellow")
         next_command("apply-ledger token create NAME --role reader")
 
 
@@ -112,21 +112,21 @@ async def _opened(dsns: Dsns) -> ServedLedger:
     return await ServedLedger.open(dsns.writer)
 
 
-@token.command("create", short_help="Make a token; it is shown once.")
+@token.command("create", short_help="Create a token; it is shown once.")
 def create(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="For people: whose it is.")],
+    name: Annotated[str, typer.Argument(help="Name of the owner, for people.")],
     role: Annotated[
         Role,
         typer.Option("--role", help="reader: runs and operations; auditor: also the record; operator: also orders."),
     ],
     days: Annotated[
         float | None,
-        typer.Option("--expires-in", min=0.001, max=MAX_DAYS, help="Days for which it works; default: until revoked."),
+        typer.Option("--expires-in", min=0.001, max=MAX_DAYS, help="Days until it expires; default: valid until revoked."),
     ] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Make a token for the HTTP API and print it. It is stored nowhere: what is kept is a digest."""
+    """Create a token for the HTTP API and print it. Only a digest of it is stored."""
     wanted = _printable(name)
     made = new_token()
 
@@ -144,7 +144,7 @@ def create(
     if output is OutputForm.TABLE:
         typer.echo(made.text)
         people.print(f"token {made.token_id} of {wanted}, {role.value}, " + _until(until))
-        people.print("it is shown this once; keep it where secrets are kept", style="yellow")
+        people.print("it is shown this once; store it as a secret", style="yellow")
         return ExitCode.DONE
     record = {
         "token_id": made.token_id,
@@ -160,24 +160,24 @@ def create(
     return ExitCode.DONE
 
 
-@token.command("list", short_help="Who may ask.")
+@token.command("list", short_help="List tokens.")
 def list_tokens(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> int:
-    """List tokens, also those that work no more. No token is shown, and none could be."""
+    """List tokens, including revoked and expired ones. The tokens themselves are not stored and cannot be shown."""
     settings = settings_of(context)
     require_ledger(settings)
     rows = [_row(item) for item in run_async(_tokens(settings))]
     write_rows(rows, form=output, stream="tokens", columns=COLUMNS, total=len(rows), spare=("created_by", "created_at"))
     if not rows:
-        people.print("there are none")
+        people.print("there are no tokens")
         next_command("apply-ledger token create NAME --role reader")
     return ExitCode.DONE
 
 
-@token.command("revoke", short_help="End a token.")
+@token.command("revoke", short_help="Revoke a token.")
 def revoke(
     context: typer.Context, which: Annotated[str, typer.Argument(help="Its id, or its name.", metavar="TOKEN")]
 ) -> int:
-    """End a token at once. Its row stays, because who asked for what is part of the record."""
+    """Revoke a token at once. Its row is kept, because the record refers to it."""
     settings = settings_of(context)
     require_ledger(settings)
 

@@ -25,14 +25,14 @@ KEY_COLUMNS = ("name", "signs", "key")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '.', '-' and '_'.")]
 
-checkpoint = typer.Typer(help="Sign heads of the ledger, to be kept where its owner cannot rewrite them.")
-key = typer.Typer(help="The keys that checkpoints are signed and checked with.")
+checkpoint = typer.Typer(help="Sign heads of the ledger, to be stored where the owner of the database cannot change them.")
+key = typer.Typer(help="Manage the keys that sign and check checkpoints.")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     checkpoint.add_typer(key, name="key")
-    app.add_typer(checkpoint, name="checkpoint", short_help="Sign heads of the ledger, keep keys.")
+    app.add_typer(checkpoint, name="checkpoint", short_help="Sign heads of the ledger, manage keys.")
 
 
 @checkpoint.command("publish", short_help="Sign the head of each binding and write it to a file.")
@@ -47,7 +47,7 @@ def publish(
 ) -> int:
     """Sign the head of each binding, record it as an event, and write it to a file.
 
-    Copy the files to a place that whoever owns the database cannot rewrite: only there do they prove anything.
+    Copy the files to a place where the owner of the database cannot change them; otherwise they prove nothing.
     """
     from ledger.audit.note_files import write_note
 
@@ -59,13 +59,13 @@ def publish(
     write_rows(rows, form=output, stream="checkpoints", columns=PUBLISH_COLUMNS, spare=("sealed_plans", "keys"))
     if rows:
         people.print(
-            "keep these files elsewhere, and give auditors the public key (apply-ledger checkpoint key public)"
+            "store these files elsewhere, and give auditors the public key (apply-ledger checkpoint key public)"
         )
         next_command(f"apply-ledger verify --checkpoint {rows[-1]['file']}")
     return ExitCode.DONE
 
 
-@checkpoint.command("list", short_help="The checkpoints that were published, newest first.")
+@checkpoint.command("list", short_help="List published checkpoints, newest first.")
 def list_checkpoints(
     context: typer.Context,
     url: UrlOption = None,
@@ -73,7 +73,7 @@ def list_checkpoints(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 20,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """The checkpoints that the ledger knows of, newest first; `verify` says whether it still agrees with them."""
+    """List the checkpoints in the ledger, newest first; `verify` checks whether the ledger still extends them."""
     settings = settings_of(context)
     require_ledger(settings)
     rows = run_async(_listed(settings, url, branch))
@@ -86,11 +86,11 @@ def list_checkpoints(
     return ExitCode.DONE
 
 
-@key.command("new", short_help="Make a key pair.")
+@key.command("new", short_help="Create a key pair.")
 def new_key(context: typer.Context, name: NameArgument, output: OutputOption = OutputForm.TABLE) -> int:
-    """Make a key pair; every private key of the folder signs each checkpoint from now on.
+    """Create a key pair; every private key of the folder signs each checkpoint from now on.
 
-    So a key is replaced without a gap: make the new one, let both sign until auditors know it, retire the old one.
+    To replace a key without a gap, create the new one, let both sign until auditors have it, then retire the old one.
     """
     folder = key_folder(settings_of(context))
     made = folder.new(name)
@@ -99,9 +99,9 @@ def new_key(context: typer.Context, name: NameArgument, output: OutputOption = O
     return ExitCode.DONE
 
 
-@key.command("list", short_help="The keys that there are.")
+@key.command("list", short_help="List keys.")
 def list_keys(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> int:
-    """The keys that there are, and which of them sign."""
+    """List keys, and which of them sign."""
     folder = key_folder(settings_of(context))
     rows = [{"name": known.key.name, "signs": known.signs, "key": known.key.text()} for known in folder.known()]
     write_rows(rows, form=output, stream="keys", columns=KEY_COLUMNS)
@@ -114,9 +114,9 @@ def list_keys(context: typer.Context, output: OutputOption = OutputForm.TABLE) -
 @key.command("public", short_help="Print a public key, for auditors.")
 def public_key(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Which one; all that sign unless told.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Name of the key; default: all that sign.")] = None,
 ) -> int:
-    """Print public keys, one a line, as auditors need them for `verify --key`."""
+    """Print public keys, one per line, as auditors need them for `verify --key`."""
     folder = key_folder(settings_of(context))
     found = [folder.public(name)] if name is not None else [known.key for known in folder.known() if known.signs]
     for public in found:
@@ -126,13 +126,13 @@ def public_key(
     return ExitCode.DONE
 
 
-@key.command("retire", short_help="Remove a private key; the public one stays.")
+@key.command("retire", short_help="Remove a private key; the public key is kept.")
 def retire_key(
     context: typer.Context,
     name: NameArgument,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; needed without a terminal.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation; required in scripts.")] = False,
 ) -> int:
-    """Remove a private key for good; the public one stays, so that what it signed can still be checked."""
+    """Remove a private key for ever; the public key is kept, so that its checkpoints can still be checked."""
     folder = key_folder(settings_of(context))
     folder.public(name)
     if not yes and typer.prompt(f"type {name} to remove its private key") != name:

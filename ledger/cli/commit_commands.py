@@ -78,12 +78,12 @@ AllowChangeOption = Annotated[
     bool, typer.Option("--allow-destination-change", help="Apply to another destination than the plan was made for.")
 ]
 ConfigFileOption = Annotated[
-    Path | None, typer.Option("--config-file", help="Where the sync's configuration is now, if it moved.")
+    Path | None, typer.Option("--config-file", help="The sync's configuration file, if it was moved.")
 ]
 WaitTimeoutOption = Annotated[
     float | None,
     typer.Option(
-        "--wait-timeout", min=0, max=MAX_WAIT, help="Seconds to wait at most; the run stays open then (exit code 8)."
+        "--wait-timeout", min=0, max=MAX_WAIT, help="Maximum number of seconds to wait; after that the run stays open (exit code 8)."
     ),
 ]
 
@@ -92,8 +92,8 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("commit", short_help="Order a reviewed plan to be applied, without waiting.")(commit)
     app.command("apply", short_help="Commit a reviewed plan and wait for its end.")(apply)
-    app.command("resume", short_help="Go on with a run that stopped, failed or was refused.")(resume)
-    app.command("stop", short_help="Ask the writer to stop a run between two operations.")(stop)
+    app.command("resume", short_help="Continue a run that stopped, failed or was refused.")(resume)
+    app.command("stop", short_help="Stop a run between two operations.")(stop)
 
 
 def commit(
@@ -164,7 +164,7 @@ def resume(
     allow_stale: AllowStaleOption = False,
     allow_destination_change: AllowChangeOption = False,
     wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Wait for the run (and write, where nobody does).")
+        bool, typer.Option("--wait/--no-wait", help="Wait for the run (and write, if no other process does).")
     ] = True,
     wait_timeout: WaitTimeoutOption = None,
     output: OutputOption = OutputForm.TABLE,
@@ -207,7 +207,7 @@ def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", ac
             await ledger.submit_stop(row.id, run_id=run_id, by=actor or _this_user(), reason=reason)
 
     run_async(work())
-    people.print(f"run {run_id} is ordered to stop after the operation in flight")
+    people.print(f"run {run_id} will stop after the operation in flight")
     next_command(f"apply-ledger runs show {run_id}")
     return ExitCode.DONE
 

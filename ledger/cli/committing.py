@@ -180,7 +180,7 @@ def _refused(commit: PlanCommit, place: MessagePlace, reason: str) -> PublishedC
         checked=f"the commit of run {commit.run_id}, message {place}",
         expected="that the intake takes it",
         found=reason,
-        next_action="correct what is named, then commit again; nothing was written",
+        next_action="fix the stated cause, then commit again; nothing was written",
     )
 
 

@@ -35,7 +35,7 @@ _LEDGER = "the ledger"
 
 def register(app: typer.Typer) -> None:
     """Add the command of this module."""
-    app.command("doctor", short_help="Check destinations and ledger; each line says what to do.")(doctor)
+    app.command("doctor", short_help="Check destinations and ledger, with what to do about problems.")(doctor)
 
 
 def doctor(

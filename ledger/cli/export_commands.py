@@ -25,19 +25,19 @@ EXPORT_COLUMNS = ("folder", "binding", "events", "plans", "head_position", "chec
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("export", short_help="Write the record of a binding to files.")(export)
-    app.command("prove", short_help="Everything that shows one operation's outcome, in one file.")(prove)
+    app.command("export", short_help="Export the record of a binding to files.")(export)
+    app.command("prove", short_help="Write a proof of one operation's outcome to a file.")(prove)
 
 
 def export(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is not there yet, or is empty.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
     url: UrlOption = None,
     branch: BranchOption = None,
     row_group: Annotated[
-        int, typer.Option("--row-group", min=1, max=1_000_000, help="Events in a row group of the Parquet file.")
+        int, typer.Option("--row-group", min=1, max=1_000_000, help="Events per row group of the Parquet file.")
     ] = 50_000,
-    lines: Annotated[bool, typer.Option("--ndjson/--no-ndjson", help="Write the events as NDJSON as well.")] = True,
+    lines: Annotated[bool, typer.Option("--ndjson/--no-ndjson", help="Also write the events as NDJSON.")] = True,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """Write the whole record of one binding to files: events, runs, plans and their accounts, and the last checkpoint.
@@ -87,7 +87,7 @@ def prove(
     context: typer.Context,
     run: Annotated[str, typer.Argument(metavar="RUN", help="<sync-name>/<run-id>, or a run id.")],
     operation: Annotated[str, typer.Argument(metavar="OPERATION", help="The operation's id.")],
-    to: Annotated[Path, typer.Option("--to", help="The file that is written.")] = Path("proof.json"),
+    to: Annotated[Path, typer.Option("--to", help="The file to write.")] = Path("proof.json"),
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """Write everything that shows one operation's outcome into one file, without the rest of its plan.

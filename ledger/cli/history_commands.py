@@ -24,7 +24,7 @@ IdentityArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="FIELD=VALUE",
-        help="The fields that name it; or all of them as one JSON object, as plans have it.",
+        help="Its identity: FIELD=VALUE pairs, or one JSON object as in plans.",
     ),
 ]
 
@@ -36,8 +36,8 @@ BLAME_SPARE = ("reason", "actor", "recorded_at")
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("history", short_help="Everything that was ever asserted of one object.")(history)
-    app.command("blame", short_help="Who is behind each value of one object.")(blame)
+    app.command("history", short_help="Show every write of one object.")(history)
+    app.command("blame", short_help="Show which run set each value of one object.")(blame)
 
 
 def history(

@@ -60,12 +60,12 @@ def topic_settings(
 def init(
     context: typer.Context,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", min=1, help="Of each topic that is made; default 6.")
+        int | None, typer.Option("--partitions", min=1, help="Partitions of each new topic; default 6.")
     ] = None,
     replication: Annotated[
         int | None,
         typer.Option(
-            "--replication", min=1, help="Copies of each message; default 3, or as many as there are brokers."
+            "--replication", min=1, help="Copies of each message; default 3, or the number of brokers if it is smaller."
         ),
     ] = None,
     commit_retention_days: Annotated[
@@ -96,6 +96,6 @@ def init(
     ]
     write_rows(rows, form=output, stream="topics", columns=_COLUMNS, spare=("max.message.bytes", "retention.ms"))
     if any(state.replication == 1 for state in states):
-        people.print("each message has one copy: it is lost with the disk of its broker", style="yellow")
+        people.print("each message has only one copy: it is lost if the disk of its broker fails", style="yellow")
     next_command("apply-ledger work")
     return ExitCode.DONE

@@ -40,7 +40,7 @@ def refuse_secrets(settings: Settings, *, config_file: Path | None = None, **wor
                 checked=f"--{option}",
                 expected="words without a credential: they stand in the ledger for good",
                 found="a token of a destination or of the API, or a password of the database or the brokers",
-                next_action="say it without; if that text was shown to others, change the credential",
+                next_action="write it without the credential; if others have seen that text, change the credential",
             )
 
 

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from producers.config import LoadedConfiguration
     from producers.planning import PlannedRun
 
-OutputOption = Annotated[OutputForm, typer.Option("--output", "-o", help="Form of the data on stdout.")]
+OutputOption = Annotated[OutputForm, typer.Option("--output", "-o", help="Format of the data on stdout.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="<sync-name>/<run-id>, or a run id that is unique.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("plan", short_help="Compare a source with its destination, save what would change.")(plan)
+    app.command("plan", short_help="Compare a source with its destination and save the changes.")(plan)
     app.command("show", short_help="Review a saved plan; nothing is written.")(show)
 
 
@@ -59,13 +59,13 @@ def plan(
         ),
     ] = False,
     allow_rowcount_drop: Annotated[
-        bool, typer.Option("--allow-rowcount-drop", help="Plan although a kind lost more than half of its rows.")
+        bool, typer.Option("--allow-rowcount-drop", help="Plan even if a kind lost more than half of its rows.")
     ] = False,
     concurrent_load: Annotated[
-        bool, typer.Option("--concurrent-load/--no-concurrent-load", help="Read both sides at once.")
+        bool, typer.Option("--concurrent-load/--no-concurrent-load", help="Read source and destination in parallel.")
     ] = True,
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="Exit 2 when the plan holds a create or an update.")
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 if the plan contains a create or an update.")
     ] = False,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
@@ -98,7 +98,7 @@ def plan(
 def show(
     context: typer.Context,
     run: RunArgument,
-    detail: Annotated[bool, typer.Option("--detail", help="Every resource with its fields.")] = False,
+    detail: Annotated[bool, typer.Option("--detail", help="Show every resource with its fields.")] = False,
     kind: Annotated[str | None, typer.Option("--kind", help="Only resources of this kind.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:

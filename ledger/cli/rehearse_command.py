@@ -46,7 +46,7 @@ class _Stage:
 
 def register(app: typer.Typer) -> None:
     """Add the command of this module."""
-    app.command("rehearse", short_help="Apply a plan to a sandbox, say what would happen.")(rehearse)
+    app.command("rehearse", short_help="Dry run: apply a plan to a copy of its destination.")(rehearse)
 
 
 def rehearse(
@@ -55,13 +55,13 @@ def rehearse(
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema", help="A saved answer to GET /api/schema: rehearse on that, and ask the destination nothing."
+            "--schema", help="Saved answer to GET /api/schema; the destination is not contacted."
         ),
     ] = None,
     config_file: Annotated[
-        Path | None, typer.Option("--config-file", help="Where the sync's configuration is now, if it moved.")
+        Path | None, typer.Option("--config-file", help="The sync's configuration file, if it was moved.")
     ] = None,
-    detail: Annotated[bool, typer.Option("--detail", help="Every operation with its fields, old → new.")] = False,
+    detail: Annotated[bool, typer.Option("--detail", help="Show every operation with its fields, old → new.")] = False,
     kind: Annotated[str | None, typer.Option("--kind", help="List only operations on this kind.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:

@@ -33,7 +33,7 @@ COLUMNS = (
 SPARE = ("committed_at", "skipped", "destination", "planned")
 """The first one first: a run's id begins with the time at which it was planned, and newer runs stand first."""
 
-runs = typer.Typer(help="List runs, newest first; `runs show RUN` is one of them.", invoke_without_command=True)
+runs = typer.Typer(help="List runs, newest first; `runs show RUN` shows one.", invoke_without_command=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
 @runs.callback()
 def list_runs(
     context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs.")] = 20,
     output: OutputOption = OutputForm.TABLE,
 ) -> int | None:
     """List runs, newest first."""
@@ -61,7 +61,7 @@ def list_runs(
         shown = [{**row, "committed_at": (row["committed_at"] or "")[:16].replace("T", " ")} for row in shown]
     write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows), spare=SPARE)
     if not rows:
-        people.print("nothing was committed to this ledger yet")
+        people.print("nothing has been committed to this ledger yet")
         next_command("apply-ledger plan --config-file FILE")
     return ExitCode.DONE
 

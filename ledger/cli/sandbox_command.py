@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command("sandbox", short_help="Serve a small Infrahub, for trying things out.")(sandbox)
+    app.command("sandbox", short_help="Serve a small in-memory Infrahub for tests.")(sandbox)
 
 
 def sandbox(
@@ -32,7 +32,7 @@ def sandbox(
     store: Annotated[
         Path | None,
         typer.Option(
-            "--store", help="File that keeps what was written; the same objects are there when it is served again."
+            "--store", help="File that stores the data, for the next start."
         ),
     ] = None,
     output: OutputOption = OutputForm.TABLE,
@@ -58,7 +58,7 @@ def sandbox(
             write_record_line({"url": url, "pid": os.getpid(), **found})
             sys.stdout.flush()
         if store is None:
-            people.print(f"sandbox Infrahub at {url}; everything is gone when it stops")
+            people.print(f"sandbox Infrahub at {url}; all data is lost when it stops")
         else:
             people.print(f"sandbox Infrahub at {url}; {found['objects']:,} objects from {store}, where it is kept")
         if not given:

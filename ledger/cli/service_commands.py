@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("work", short_help="Run the service: take commits, apply them, relay events.")(work)
-    app.command("up", short_help="The embedded database and `work`, in the foreground.")(up)
-    app.command("down", short_help="Stop the embedded database; its data stays.")(down)
-    app.command("migrate", short_help="Bring the ledger's database up to date.")(migrate)
+    app.command("up", short_help="Run the embedded database and `work`, in the foreground.")(up)
+    app.command("down", short_help="Stop the embedded database; its data is kept.")(down)
+    app.command("migrate", short_help="Update the schema of the ledger's database.")(migrate)
 
 
 IntakeOption = Annotated[
-    bool, typer.Option("--intake/--no-intake", help="Take commits from Kafka, where it is set up.")
+    bool, typer.Option("--intake/--no-intake", help="Take commits from Kafka, if it is configured.")
 ]
-WritersOption = Annotated[bool, typer.Option("--writers/--no-writers", help="Apply what is committed.")]
-RelayOption = Annotated[bool, typer.Option("--relay/--no-relay", help="Put events onto Kafka, where it is set up.")]
+WritersOption = Annotated[bool, typer.Option("--writers/--no-writers", help="Apply committed plans.")]
+RelayOption = Annotated[bool, typer.Option("--relay/--no-relay", help="Publish events to Kafka, if it is configured.")]
 PortOption = Annotated[
     int | None,
-    typer.Option("--metrics-port", min=0, max=65535, help="Serve /metrics, /healthz and /readyz; 0 for a free port."),
+    typer.Option("--metrics-port", min=0, max=65535, help="Port for /metrics, /healthz and /readyz; 0 takes a free one."),
 ]
 HostOption = Annotated[str, typer.Option("--metrics-host", help="Address for --metrics-port.")]
 
@@ -84,7 +84,7 @@ def down(context: typer.Context) -> int:
 
 def migrate(
     context: typer.Context,
-    status: Annotated[bool, typer.Option("--status", help="Only say where the database is.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Only start the database and print where it is.")] = False,
 ) -> int:
     """Bring the ledger's database up to date, as its administrator (APPLY_LEDGER_ADMIN_DSN)."""
     settings = settings_of(context)
@@ -110,7 +110,7 @@ async def _migrate(settings: Settings) -> int:
             checked="APPLY_LEDGER_ADMIN_DSN",
             expected="the connection of an administrator of the ledger's database",
             found="nothing",
-            next_action="set it (or APPLY_LEDGER_ADMIN_DSN_FILE) for this command alone; the service never uses it",
+            next_action="set it (or APPLY_LEDGER_ADMIN_DSN_FILE) for this command only; the service never uses it",
         )
     applied = await migrate_database(settings.admin_dsn.get_secret_value())
     for name in applied:
@@ -125,6 +125,6 @@ def _require_embedded(settings: Settings, command: str) -> None:
         raise ConfigurationError(
             checked=f"what `{command}` starts or stops",
             expected="the embedded database",
-            found="APPLY_LEDGER_DSN names a server of yours",
-            next_action="use `work`, and start and stop that server by its own means",
+            found="APPLY_LEDGER_DSN names another server",
+            next_action="use `work`; start and stop that server with its own tools",
         )

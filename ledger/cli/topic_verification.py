@@ -75,7 +75,7 @@ def show_topic_audit(audit: TopicAudit, wanted: DestinationBinding | None, branc
             next_action="let the relay of `apply-ledger work` run, or check the topic's name and --url",
         )
     people.print(
-        "what the topic holds is whole as far as it goes; whether its end is the ledger's, `apply-ledger verify` says",
+        "the chain on the topic holds; to check whether its end is the end of the ledger, use `apply-ledger verify`",
         style="dim",
     )
     return ExitCode.DONE
