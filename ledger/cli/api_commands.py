@@ -100,7 +100,7 @@ async def _serve(
 
 def _say_who_may_ask(*, local: bool, any_works: bool) -> None:
     if local:
-        people.print("local mode: everybody who can reach this address may read everything and give orders", style="yellow")
+        people.print("local mode: everybody who can reach this address may read and order everything", style="yellow")
     elif not any_works:
         people.print("there is no valid token yet, so nobody can use the API", style="yellow")
         next_command("apply-ledger token create NAME --role reader")
@@ -122,7 +122,7 @@ def create(
     ],
     days: Annotated[
         float | None,
-        typer.Option("--expires-in", min=0.001, max=MAX_DAYS, help="Days until it expires; default: valid until revoked."),
+        typer.Option("--expires-in", min=0.001, max=MAX_DAYS, help="Days until it expires; default: never."),
     ] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:

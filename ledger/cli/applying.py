@@ -298,7 +298,7 @@ def show_result(result: RunResult, run: str, *, table: bool) -> None:
         people.print(Text(str(finding), style="red"))
     if result.state == "refused" and result.was_over:
         people.print("this is the result of the earlier commit; `resume` checks again, if needed with another policy")
-        next_command(f"apply-ledger resume {run} --reason TEXT   (with --allow-stale if you decide to apply the older plan)")
+        next_command(f"apply-ledger resume {run} --reason TEXT   (with --allow-stale if you decide so)")
         return
     if result.state == "applied" and result.was_over:
         people.print(f"it was applied before, at {result.document['ended_at']}; nothing was sent again")
@@ -317,7 +317,7 @@ def _waited_enough(run_id: str, seconds: float | None) -> WaitTimeoutError:
         checked=f"run {run_id}",
         expected=f"an end within {seconds:g} s",
         found="the run has not ended",
-        next_action=f"`apply-ledger apply {run_id}` or a running `work` continues it; `runs show {run_id}` shows its state",
+        next_action=f"`apply-ledger apply {run_id}` or a running `work` continues it; `runs show {run_id}` shows it",
     )
 
 

@@ -25,7 +25,7 @@ KEY_COLUMNS = ("name", "signs", "key")
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '.', '-' and '_'.")]
 
-checkpoint = typer.Typer(help="Sign heads of the ledger, to be stored where the owner of the database cannot change them.")
+checkpoint = typer.Typer(help="Sign heads of the ledger, to be stored out of reach of the owner of the database.")
 key = typer.Typer(help="Manage the keys that sign and check checkpoints.")
 
 

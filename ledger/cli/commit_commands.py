@@ -83,7 +83,7 @@ ConfigFileOption = Annotated[
 WaitTimeoutOption = Annotated[
     float | None,
     typer.Option(
-        "--wait-timeout", min=0, max=MAX_WAIT, help="Maximum number of seconds to wait; after that the run stays open (exit code 8)."
+        "--wait-timeout", min=0, max=MAX_WAIT, help="Maximum wait in seconds; then the run stays open (exit code 8)."
     ),
 ]
 

@@ -112,7 +112,7 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spar
     console.print(table)
     left_out = [_heading(column) for column in columns if column not in shown]
     if left_out:
-        people.print(f"terminal too narrow for {', '.join(left_out)}; use a wider terminal or --output json", style="dim")
+        people.print(f"too narrow for {', '.join(left_out)}; use a wider terminal or --output json", style="dim")
 
 
 def _fitting(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spare: Sequence[str], width: int) -> list[str]:
