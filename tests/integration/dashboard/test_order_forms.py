@@ -25,7 +25,7 @@ from tests.support.visitors import Visitor, hidden_fields, visitor
 pytestmark = pytest.mark.integration
 
 RESUME, STOP = "/bindings/1/runs/run-2/resume", "/bindings/1/runs/run-3/stop"
-_SAID = {"resume": "go on", "stop": "stop"}
+_SAID = {"resume": "resume", "stop": "stop"}
 SECRET = "hunter2-hunter2"  # looked for in what an operator says
 
 

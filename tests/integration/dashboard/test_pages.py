@@ -185,7 +185,7 @@ async def test_g11_each_trouble_has_its_page(site: Served, monkeypatch: pytest.M
         answer = await somebody.get("/")
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
         assert "cannot be reached" in answer.text
-        assert "Nothing is lost" in answer.text
+        assert "No recorded data is lost" in answer.text
 
         async def broken(*_: object, **__: object) -> None:
             raise ValueError("hunter2")
@@ -245,7 +245,7 @@ async def test_a_page_says_which_clock_it_and_what_stands_on_it_have_their_times
 async def test_an_empty_ledger_says_what_to_do_next(empty_dsns: Mapping[str, str]) -> None:
     async with served(empty_dsns) as site, visitor(site, Role.OPERATOR) as somebody:
         overview, runs = (await somebody.get("/")).text, (await somebody.get("/runs")).text
-        assert "Nothing was committed yet" in overview
+        assert "Nothing has been committed yet" in overview
         assert "apply-ledger plan --config-file" in overview
         assert "No run yet" in runs
-        assert "No run is like that" in (await somebody.get("/runs?state=failed")).text
+        assert "No matching run" in (await somebody.get("/runs?state=failed")).text

@@ -159,7 +159,7 @@ async def test_refusals_stand_with_every_reason_first(site: Served) -> None:
         assert "plan-commits" in page
         seen = await _page(reader, "/refused")
         assert "plan-commits" not in seen
-        assert "which auditors and operators see" in _words(seen)
+        assert "which auditors and operators may see" in _words(seen)
         assert "55 more" in _words(seen)
 
 
@@ -221,7 +221,7 @@ async def test_g08_an_event_that_was_changed_says_so(told_dsns: dict[str, str]) 
     async with _auditor(told_dsns) as auditor:
         whole = await _page(auditor, "/bindings/1/events/5")
         assert "computed again: the same" in whole
-        assert "that of the event before" in whole
+        assert "equals the hash of the previous event" in whole
         assert 'role="alert"' not in whole
         assert "the beginning" in await _page(auditor, "/bindings/1/events/1")
         await _forge(told_dsns, "update ledger.event set body = '{ \"a\":1}' where position = 5")
@@ -242,7 +242,7 @@ async def test_g08_behind_an_event_that_was_taken_out_the_page_says_that_the_cha
         await _forge(told_dsns, "delete from ledger.event where position = 5")
         page = await _page(auditor, "/bindings/1/events/6")
         assert "It does not chain to the event before it" in page
-        assert "another than that of the event before" in page
+        assert "differs from the hash of the previous event" in page
         # Also where it says of itself that nothing stands before it.
         await _forge(told_dsns, "update ledger.event set prev_hash = $1 where position = 6", bytes(32))
         assert "It does not chain to the event before it" in await _page(auditor, "/bindings/1/events/6")
