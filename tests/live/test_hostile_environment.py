@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,13 @@ import pytest
 from infrahub_sdk import Config
 from pydantic_settings import BaseSettings
 
+from consumers.infrahub.connection import InfrahubOpener, declared
+from consumers.writer import BindingWriter
+from ledger.destination import DestinationAwayError
+from ledger.events import OUTCOME_KINDS
 from tests.live.program import LiveProgram
 from tests.live.writing import LiveWriter, create
-from tests.support.http_relay import HttpRelay
+from tests.support.http_relay import CERTIFICATE, Fate, HttpRelay, http_relay
 from tests.support.inventory_operations import device_type, interface_template, manufacturer
 from tests.support.operations import many, update
 
@@ -27,6 +33,17 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 OURS = ("INFRAHUB_ADDRESS", "INFRAHUB_API_TOKEN", "INFRAHUB_DEFAULT_BRANCH")
 """Variables that the command line reads itself, because they name the destination."""
+PATIENT = {"request_timeout": 20.0, "lease_ttl": 30.0, "settle_seconds": 0.3}
+FATES = [
+    Fate("lose answer"),  # the maker: written, and nobody heard
+    Fate("pass"),
+    Fate("unavailable"),  # the model: a proxy's 503, behind which anything may have happened
+    Fate("pass"),
+    Fate("shed"),  # the template: refused for the load, to be sent again by the client itself
+    Fate("pass"),
+    Fate("hold answer", 1.5),  # the site: later than a time-out of one second
+]
+"""What happens to the four writes of a run; where all goes well no limit and no retrying of a library is ever met."""
 _ID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -105,11 +122,29 @@ def on_the_wire(relay: HttpRelay, branch: str) -> list[bytes]:
     return [_ID.sub(b"<id>", request.replace(branch.encode(), b"<branch>")) for request in relay.requests]
 
 
-async def requests_of(writer: LiveWriter, relay: HttpRelay, run_id: str) -> list[bytes]:
+@dataclass(frozen=True)
+class Course:
+    """How a run went: what was sent, and what is recorded of each attempt."""
+
+    requests: list[bytes]
+    outcomes: list[tuple[str, Any, Any, Any]]
+
+
+async def course_of(writer: LiveWriter, relay: HttpRelay, hand: BindingWriter | None = None) -> Course:
+    """Apply the run against all that may happen to it."""
     relay.requests.clear()
-    await writer.commit(run_id, wanted_by(writer))
-    assert (await writer.writer().drain(run_id, by="ada")).ending == "run.applied"
-    return on_the_wire(relay, writer.branch)
+    relay.fates.extend(FATES)
+    await writer.commit("run-1", wanted_by(writer))
+    while (ending := (await (hand or writer.writer()).drain("run-1", by="ada")).ending) == "run.interrupted":
+        await writer.resume("run-1")
+    assert ending == "run.applied"
+    assert not relay.fates, "each fate was met"
+    outcomes = []
+    for event in await writer.events("run-1"):
+        if event.kind in OUTCOME_KINDS:
+            body = json.loads(event.body)
+            outcomes.append((event.kind, body.get("error"), body.get("http_status"), body.get("sent")))
+    return Course(on_the_wire(relay, writer.branch), outcomes)
 
 
 def test_the_variables_are_all_of_the_sdk(trap: Trap) -> None:
@@ -118,9 +153,26 @@ def test_the_variables_are_all_of_the_sdk(trap: Trap) -> None:
     assert {"INFRAHUB_PROXY_MOUNTS_HTTP", "INFRAHUB_RETRY_ON_FAILURE", "INFRAHUB_RECORDER"} <= set(names)
 
 
-@pytest.mark.rules("P23", "P26", "P35", "P42", "P64", "P99", "G5")
+@contextmanager
+def hostile(
+    writer: LiveWriter, relay: HttpRelay, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variables: dict[str, str]
+) -> Iterator[LiveWriter]:
+    """A writer of another branch, in an empty folder, with everything set to harm."""
+    branch = writer.live.infrahub.new_branch("hostile")
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    with monkeypatch.context() as patched:
+        for name, value in variables.items():
+            patched.setenv(name, value)
+        patched.chdir(folder)
+        yield replace(writer, url=relay.url, branch=branch.name, live=branch, root=tmp_path / "disturbed")
+    assert list(folder.iterdir()) == [], "something wrote a file"
+    branch.discard()
+
+
+@pytest.mark.rules("P99", "G5", "G6")
 @pytest.mark.parametrize("manner", ["plausible", "unreadable"])
-async def test_ff24_no_variable_changes_what_the_writer_sends(
+async def test_ff24_no_variable_changes_what_the_writer_sends_and_records_whatever_happens_to_its_requests(
     manner: str,
     live_writer: LiveWriter,
     relay: HttpRelay,
@@ -128,21 +180,48 @@ async def test_ff24_no_variable_changes_what_the_writer_sends(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    live_writer.changes = {"request_timeout": 20.0, "lease_ttl": 30.0}
-    calm = await requests_of(live_writer, relay, "run-1")
-    assert len(calm) >= 5  # the schema and four mutations
-
-    branch = live_writer.live.infrahub.new_branch("hostile")
-    disturbed = replace(live_writer, branch=branch.name, live=branch, root=tmp_path / "disturbed")
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    for name, value in hostile_variables(manner, trap.url).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.chdir(folder)
-    assert await requests_of(disturbed, relay, "run-1") == calm
+    live_writer.changes = dict(PATIENT)
+    calm = await course_of(live_writer, relay)
+    told = [(kind.removeprefix("operation."), status) for kind, _, status, _ in calm.outcomes]
+    assert told == [("unknown", None), ("applied", None), ("unknown", 503), *[("applied", None)] * 3]
+    with hostile(live_writer, relay, monkeypatch, tmp_path, hostile_variables(manner, trap.url)) as disturbed:
+        assert await course_of(disturbed, relay) == calm
     assert trap.connections == 0
-    assert list(folder.iterdir()) == [], "something of the SDK wrote a file"
-    branch.discard()
+
+
+@pytest.mark.rules("P99", "G5", "G12")
+async def test_ff24_no_variable_changes_whom_an_encrypted_connection_trusts_or_who_can_read_it(
+    live_writer: LiveWriter, trap: Trap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A key log would let whoever has it read the token out of every recorded connection."""
+    live_writer.changes = dict(PATIENT)
+    async with http_relay(live_writer.live.url, tls=True) as relay:
+        keys = tmp_path / "keys"
+        variables = hostile_variables("plausible", trap.url) | {
+            "SSLKEYLOGFILE": str(keys),
+            "SSL_CERT_FILE": str(tmp_path / "nothing"),
+            "SSL_CERT_DIR": str(tmp_path / "nothing"),
+            "INFRAHUB_TLS_INSECURE": "true",
+            "INFRAHUB_TLS_CA_FILE": str(CERTIFICATE),
+        }
+        calm = replace(live_writer, url=relay.url, root=tmp_path / "calm")
+        expected = await course_of(calm, relay, trusting(calm))
+        with hostile(live_writer, relay, monkeypatch, tmp_path, variables) as disturbed:
+            assert await course_of(disturbed, relay, trusting(disturbed)) == expected
+            # whoever is not told of the authority in the settings trusts nobody, and sends nothing
+            relay.requests.clear()
+            await disturbed.commit("run-2", [manufacturer("Cisco")], position=await disturbed.head())
+            with pytest.raises(DestinationAwayError):
+                await disturbed.writer().drain("run-2", by="ada")
+            assert relay.requests == []
+        assert not keys.exists()
+    assert trap.connections == 0
+
+
+def trusting(writer: LiveWriter) -> BindingWriter:
+    """The writer of a destination whose settings name the relay's authority."""
+    settings = writer.destination.model_copy(update={"ca_file": CERTIFICATE})
+    return writer.writer(InfrahubOpener(declared(settings)))
 
 
 @pytest.mark.rules("P99", "G5", "G12")

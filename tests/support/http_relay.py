@@ -75,8 +75,8 @@ class HttpRelay:
     scheme: str = "http"
     fates: deque[Fate] = field(default_factory=deque)
     """Of the next mutations, in order; then everything passes."""
-    read_fates: deque[Fate] = field(default_factory=deque)
-    """Of the next requests that are no mutations."""
+    read_fates: dict[bytes, deque[Fate]] = field(default_factory=dict)
+    """Of the next requests that are no mutations, by a word that such a request holds."""
     requests: list[bytes] = field(default_factory=list)
     """What the client sent, head and body, in order."""
     under_way: int = 0
@@ -105,9 +105,7 @@ class HttpRelay:
             while (request := await _read_message(reader)) is not None:
                 self.requests.append(request)
                 is_write = b"mutation" in request
-                fates = self.fates if is_write else self.read_fates
-                fate = fates.popleft() if fates else Fate("pass")
-                if not await self._meet(request, fate, writer, is_write=is_write):
+                if not await self._meet(request, self._fate_of(request, is_write=is_write), writer, is_write=is_write):
                     return
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client or the server has left
@@ -115,6 +113,10 @@ class HttpRelay:
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
+
+    def _fate_of(self, request: bytes, *, is_write: bool) -> Fate:
+        waiting = [self.fates] if is_write else [fates for word, fates in self.read_fates.items() if word in request]
+        return next((fates.popleft() for fates in waiting if fates), Fate("pass"))
 
     async def _meet(self, request: bytes, fate: Fate, client: asyncio.StreamWriter, *, is_write: bool) -> bool:
         """Let one request meet its fate; whether the connection goes on."""
