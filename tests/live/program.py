@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.plan.model import PlannedOperation
-from ledger.plan.reader import load_plan_artifact
+from ledger.plan.reader import PlanArtifact, load_plan_artifact
 from tests.live.infrahub import LiveBranch
 
 _PROGRAM = (sys.executable, "-m", "ledger.cli.main")
@@ -59,7 +59,11 @@ class LiveProgram:
 
     def operations(self, planned: dict[str, Any]) -> tuple[PlannedOperation, ...]:
         """The operations of a plan as stored."""
-        return tuple(load_plan_artifact(self._artifacts / planned["run"]).operations)
+        return tuple(self.artifact(planned).operations)
+
+    def artifact(self, planned: dict[str, Any]) -> PlanArtifact:
+        """A plan as stored."""
+        return load_plan_artifact(self._artifacts / planned["run"])
 
     def rehearse(self, planned: dict[str, Any]) -> dict[str, Any]:
         """Rehearse a plan of which nothing is refused; what is said of it."""

@@ -15,7 +15,7 @@ from tests.live.program import LiveProgram
 pytestmark = [pytest.mark.live, pytest.mark.timeout(1800)]
 
 
-@pytest.mark.rules("P17", "P20", "P71", "G3", "G8")
+@pytest.mark.rules("P17", "P20", "G3", "G8")
 async def test_two_runs_are_rebuilt_on_an_empty_branch_and_read_back_equal(
     live_program: LiveProgram, live_infrahub: LiveInfrahub, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ async def test_the_demo_inventory_day_after_day_is_as_rehearsed_and_ends_in_exac
     assert changes(second)["update"] > 0
     updates = [operation for operation in live_program.operations(second) if operation.action == "update"]
     assert {operation.destination_id for operation in updates} <= set(ids.values())
+    assert live_program.artifact(second).manifest.format_version == 3
     rehearsed = live_program.rehearse(second)
     apply(live_program, second, ids)
 

@@ -37,7 +37,7 @@ async def plan(branch: LiveBranch, folder: Path, *rows: dict[str, Any]) -> Plann
         return await make_plan(loaded, reader, root=folder, options=PlanOptions(), clock=CLOCK, environ={})
 
 
-@pytest.mark.rules("P36", "P40", "P61", "P62", "G11")
+@pytest.mark.rules("P40", "P61", "P62", "G11")
 async def test_ff07_creates_that_are_one_object_at_the_destination_are_refused_and_updates_are_not(
     live_branch: LiveBranch, tmp_path: Path
 ) -> None:

@@ -83,8 +83,6 @@ class HttpRelay:
     """Mutations that the server works on, or will when it gets them."""
     most_under_way: int = 0
     """The highest number of them at the same time."""
-    answered: int = 0
-    """Mutations whose answer the relay has from the server, the whole of it."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _next: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the next mutation arrives."""
@@ -161,7 +159,7 @@ class HttpRelay:
             if fate.kind == "hold for next" and following is not None:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(following.wait(), fate.seconds)
-            answer = await self._ask(request, fate, is_write=is_write)
+            answer = await self._ask(request, fate)
         except (OSError, asyncio.IncompleteReadError) as exc:
             if not answered.done():
                 answered.set_exception(ConnectionResetError(str(exc)))
@@ -173,15 +171,13 @@ class HttpRelay:
         if not answered.done():  # the client's side of the relay may have ended
             answered.set_result(answer)
 
-    async def _ask(self, request: bytes, fate: Fate, *, is_write: bool) -> bytes:
+    async def _ask(self, request: bytes, fate: Fate) -> bytes:
         """One request over a connection of its own; the whole answer as it came."""
         reader, writer = await asyncio.open_connection(*self.server, limit=_LONGEST)
         reading = asyncio.ensure_future(_read_message(reader))
         try:
             writer.write(request)
             await writer.drain()
-            if is_write:
-                reading.add_done_callback(self._count_answer)
             if fate.strike is not None and fate.kind != "lose answer":
                 await fate.strike()
             answer = await reading
@@ -195,10 +191,6 @@ class HttpRelay:
             writer.close()
             with suppress(ConnectionError):
                 await writer.wait_closed()
-
-    def _count_answer(self, reading: asyncio.Future[bytes | None]) -> None:
-        """An answer is here, whole; an end of the connection instead is none."""
-        self.answered += not reading.cancelled() and reading.exception() is None and reading.result() is not None
 
     async def _send_half(self, request: bytes) -> None:
         _, writer = await asyncio.open_connection(*self.server)
