@@ -88,7 +88,7 @@ async def assert_true(writer: LiveWriter, operations: list[PlannedOperation]) ->
 async def struck(writer: LiveWriter) -> int | None:
     """Apply until the process that a fate kills is dead; the operation in doubt, None where none was under way."""
     ending = (await writer.writer().drain("run-1", by="ada")).ending
-    assert ending == "run.interrupted", "the plan ended before what was waited for came, or a death was called unwritten"
+    assert ending == "run.interrupted", "nothing of what was waited for came, or a death was called unwritten"
     ordinal, outcome, _ = (await writer.outcomes("run-1"))[-1]
     assert outcome == "unknown"
     return ordinal if (await writer.body("run-1", "operation.unknown"))["sent"] else None
