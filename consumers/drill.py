@@ -29,13 +29,13 @@ MAX_NAMED = 100
 
 
 class DrillTargetNotEmptyError(ApplyLedgerError):
-    """The place of a drill holds objects of the kinds that would be written."""
+    """The target of a restore test contains objects of the kinds that would be written."""
 
     exit_code = ExitCode.REFUSED
 
 
 class DrillOntoRecordedDestinationError(ApplyLedgerError):
-    """The place of a drill is a destination whose record is in this ledger: real data."""
+    """The target of a restore test is a destination of this ledger, with real data."""
 
     exit_code = ExitCode.REFUSED
 

@@ -69,7 +69,7 @@ class RunRefusedError(RefusalGroup):
         super().__init__(
             checked=f"run {run_id} before its first write",
             findings=findings,
-            next_action="correct what is named, then make and commit a fresh plan or resume this run",
+            next_action="fix the stated cause, then resume this run, or make and commit a fresh plan",
         )
         self.run_id = run_id
 
@@ -81,7 +81,7 @@ class RehearsalRefusedError(RefusalGroup):
         super().__init__(
             checked=f"run {run_id}, as the writer would check it before its first write",
             findings=findings,
-            next_action="correct what is named, then make and rehearse a fresh plan; nothing was written anywhere",
+            next_action="fix the stated cause, then make and rehearse a fresh plan; nothing was written anywhere",
         )
 
 
@@ -103,7 +103,7 @@ class WriterNotSetUpError(ApplyLedgerError):
 
 
 class StoppedBeforeItsStartError(WriterRefusal):
-    """Somebody ended a run that was still waiting for its destination; it never began."""
+    """The run was stopped while it was waiting for its destination; it never started."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERRUPTED
 
@@ -134,7 +134,7 @@ _STALE_NAMES = frozenset({StalePlanError.__name__, OverlapRefusedError.__name__}
 
 
 class ArtifactElsewhereError(ApplyLedgerError):
-    """A run that comes first has its files on another host; a command that waits for its own run refuses nobody's."""
+    """An earlier run has its files on another host; a command that waits for its own run does not refuse it."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.BUSY
 

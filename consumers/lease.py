@@ -230,7 +230,7 @@ class LeaseKeeper:
                 checked=f"what is left of the lease on {self.lease.url} [{self.lease.branch}]",
                 expected=f"at least {self._needed:.2f} s",
                 found=f"{left:.2f} s",
-                next_action="nothing: the request was not begun, and the run goes on when the lease is held again",
+                next_action="nothing: the request was not sent, and the run continues when the lease is held again",
             )
 
     async def _keep_renewing(self) -> None:

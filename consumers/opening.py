@@ -74,7 +74,7 @@ async def _require_wanted(order: Order, control: RunControl) -> None:
             checked=f"the order to {order.kind} run {order.run_id}, while its destination was opened",
             expected="that nobody ends the run",
             found=f"{stop.by} ended it: {stop.reason}",
-            next_action="nothing; `resume` orders it again",
+            next_action="nothing; to order it again use `resume`",
         )
     if control.must_leave:
         raise LeftWhileOpening

@@ -22,7 +22,7 @@ OPERATIONAL_FAILURES: tuple[type[ApplyLedgerError], ...] = (ProvenUnwrittenError
 """What an apply reports as a failure of one operation. The list is short on purpose; all else is a defect (P140)."""
 
 _MAY_HAVE_WRITTEN = "It may have written part or all of this operation."
-_CHECK_THEN_RESUME = "look at the object at the destination, then resume the run: the same operation converges"
+_CHECK_THEN_RESUME = "check the object at the destination, then resume the run; sending the operation again is safe"
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def _overlapping_create(overlap: Overlap) -> OverlappingCreateError:
         checked=f"create {overlap.operation_id} of {overlap.kind} {overlap.identity}",
         expected="an object that does not exist yet: the server cannot match this kind by a human-friendly id",
         found=f"source {overlap.source} created it in run {overlap.run_id} (ledger position {overlap.position})",
-        next_action="make a fresh plan; it will hold an update or nothing for this object",
+        next_action="make a fresh plan; it will contain an update or nothing for this object",
     )
 
 

@@ -153,7 +153,7 @@ async def create_topics(settings: TopicSettings) -> list[TopicState]:
         raise TopicDiffersError(
             checked="the topics that were there before",
             findings=[check.finding for check in differing],
-            next_action="change what is named with the brokers' own tools (kafka-configs), then look again",
+            next_action="change these settings with the brokers' own tools (kafka-configs), then check again",
         )
     return states
 
@@ -327,7 +327,7 @@ async def _create(admin: Any, settings: TopicSettings, topic: _Wanted) -> bool:
                 checked=f"the creation of topic {name}",
                 expected=f"{topic.partitions} partitions with {topic.replication} copies each",
                 found=message or f"error {code} of Kafka",
-                next_action="correct what is named; a topic needs as many brokers as it has copies",
+                next_action="fix the stated cause; a topic needs as many brokers as it has copies",
             )
     return True
 

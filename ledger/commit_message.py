@@ -51,7 +51,7 @@ class MessageRefusedError(ApplyLedgerError):
 
 
 class TombstoneMessageError(MessageRefusedError):
-    """A message without a body; commits are never taken back by one."""
+    """A message without a body; it cannot withdraw a commit."""
 
 
 class MessageTooLargeError(MessageRefusedError):
@@ -63,7 +63,7 @@ class MessageNotJsonError(MessageRefusedError):
 
 
 class MissingHeaderError(MessageRefusedError):
-    """A header that says what the message is stands there never, or more than once."""
+    """A required header is missing or occurs more than once."""
 
 
 class UnknownMessageVersionError(MessageRefusedError):
@@ -122,7 +122,7 @@ def decode_commit(key: bytes | None, value: bytes | None, headers: Headers) -> P
             checked="the body of the message",
             expected="a plan commit",
             found="no body at all",
-            next_action="stop a run with `apply-ledger stop`; a commit is not taken back by a message",
+            next_action="to stop a run use `apply-ledger stop`; a message cannot withdraw a commit",
         )
     _require_size(value)
     _require_version(headers)
@@ -175,7 +175,7 @@ def _require_version(headers: Headers) -> None:
                 checked=f"the header {name}",
                 expected=expected,
                 found=f"another value of {len(found)} bytes",
-                next_action="update this program where the message is of a newer version; else publish with this one",
+                next_action="if the message has a newer version, update this program; otherwise publish with this one",
             )
 
 

@@ -57,7 +57,7 @@ OPTIONAL_HEADERS: Mapping[str, str] = {
 
 
 class UnreadableEventMessageError(ApplyLedgerError):
-    """A message on the topic of events is no event as the relay writes them."""
+    """A message on the topic of events is not an event of the relay."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
 
@@ -134,7 +134,7 @@ def _unreadable(what: str, expected: str, found: str) -> UnreadableEventMessageE
         checked=what,
         expected=expected,
         found=found,
-        next_action="find out who writes to this topic beside the relay; only the relay may",
+        next_action="find out which other program writes to this topic; only the relay may",
     )
 
 

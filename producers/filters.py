@@ -45,7 +45,7 @@ class CompiledFilter:
                 checked=f"the filter {self.text!r}",
                 expected="a value that the operation can look at",
                 found=f"a value of type {type(found).__name__}",
-                next_action="put a filter in front that leaves such rows out, or correct the source",
+                next_action="exclude such rows with an earlier filter, or correct the source",
             ) from exc
 
 

@@ -32,7 +32,7 @@ def require_no_rowcount_drop(rows: Mapping[str, int], baseline: Mapping[str, int
         raise PlanRefusedError(
             checked="the row counts of the source against the last applied plan",
             findings=findings,
-            next_action="check the source; plan with --allow-rowcount-drop when it has really shrunk",
+            next_action="check the source; if it has really shrunk, plan with --allow-rowcount-drop",
         )
 
 

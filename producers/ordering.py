@@ -67,7 +67,7 @@ def report_cycles(tiers: Tiers, drafts: Iterable[Draft]) -> bool:
                     checked=f"the references of {by_id[item].record.label}",
                     expected="an order in which each create finds its mandatory peers",
                     found=f"a circle: {circle}",
-                    next_action="make a reference optional in the schema, or break the circle in the source",
+                    next_action="make a reference optional in the schema, or break the cycle in the source",
                 )
             )
     return bool(tiers.cycles)

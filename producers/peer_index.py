@@ -172,7 +172,7 @@ def unresolved(
         checked=f"the reference {field.name} of {record.label}",
         expected=f"exactly one object of {' or '.join(candidates)} with {what} {token.text!r} in {where}",
         found=" and ".join(hits) if hits else "none: not in the data, or left out by a filter",
-        next_action="leave this row out with a filter that mirrors the peer's, or let the peer in"
+        next_action="exclude this row with a filter like the peer's, or include the peer"
         if not hits
         else "map the peers so that one identity means one object",
     )

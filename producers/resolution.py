@@ -145,13 +145,13 @@ def _nameless(record: SourceRecord, plan: KindPlan, names: Sequence[str]) -> App
             checked=f"the key of {record.label}",
             expected=f"a usable value for each part of {keys}",
             found=parts,
-            next_action="leave such rows out with a filter, or give them the missing part by a transform",
+            next_action="exclude such rows with a filter, or add the missing part by a transform",
         )
     return NamelessObjectError(
         checked=f"the identity of {record.label}",
         expected=f"a usable value for each of {', '.join(plan.identifiers)}",
         found=parts,
-        next_action="leave such rows out with a filter, or give them a name by a transform",
+        next_action="exclude such rows with a filter, or add a name by a transform",
     )
 
 

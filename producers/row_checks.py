@@ -58,7 +58,7 @@ def _duplicate(record: SourceRecord, group: Sequence[SourceRecord]) -> Destinati
         checked=f"whether the destination can tell {_as_given(record, respelled)} from other rows",
         expected="an identity that no other row has",
         found=" and ".join(others[:MAX_NAMED]) + more,
-        next_action="map what tells them apart into the identity, or leave all but one out with a filter",
+        next_action="map a field that differs into the identity, or exclude all but one with a filter",
     )
 
 
@@ -79,7 +79,7 @@ def check_ambiguous(records: Iterable[SourceRecord], destination: DestinationSid
                     checked=f"the object of the destination that {record.label} means",
                     expected="one",
                     found=f"{len(found)}, with ids {', '.join(item.id for item in found)}",
-                    next_action="make them differ at the destination, or choose identifiers that tell them apart",
+                    next_action="make them differ at the destination, or choose identifiers in which they differ",
                 )
             )
 

@@ -96,7 +96,7 @@ def locked(sync_directory: Path) -> Iterator[None]:
             checked=f"the folder of all runs of this sync, {sync_directory}",
             expected="a folder that can be made and written",
             found=exc.strerror or type(exc).__name__,
-            next_action=f"set {CACHE_VARIABLE} to a folder of yours, or work in another one",
+            next_action=f"set {CACHE_VARIABLE} to a folder that you may write, or work in another one",
         ) from exc
     try:
         yield
@@ -162,7 +162,7 @@ def read_run_record(run_dir: Path) -> RunRecord:
         checked=str(path),
         expected="the record of a run made by this program",
         found=found,
-        next_action="keep run directories whole; make a new plan where this one is damaged",
+        next_action="if this run directory is damaged, make a new plan",
     )
 
 

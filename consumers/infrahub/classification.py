@@ -56,7 +56,7 @@ class Row:
         )
 
 
-_LOOK = "look at the object at the destination, then resume the run: every operation is keyed and converges"
+_LOOK = "check the object at the destination, then resume the run; sending the operation again is safe"
 _AGAIN = "check that the server is up and reachable, then resume the run"
 _TOKEN = "give a valid token of the destination, then resume the run"  # noqa: S105 - advice, not a token
 _ROLE = "give the token's account a role that may do this, then resume the run"

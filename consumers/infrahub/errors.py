@@ -101,4 +101,4 @@ class DestinationReadError(ApplyLedgerError):
 
 
 class DestinationNotAnsweringError(DestinationReadError, DestinationAwayError):
-    """A read found nobody, no answer, a fault of the server or a server that sheds load: it may go better later."""
+    """A read failed, perhaps temporarily: no connection, no answer, a server fault, or a server that sheds load."""

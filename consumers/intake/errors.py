@@ -32,7 +32,7 @@ class MissingTopicError(IntakeError):
 
 
 class VanishedOffsetsError(IntakeError):
-    """Messages that were never read are gone from the topic; going on would skip plans without a word (G10)."""
+    """Messages were removed from the topic before they were read; continuing would silently skip plans (G10)."""
 
 
 class IntakeStuckError(IntakeError):

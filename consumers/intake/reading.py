@@ -110,7 +110,7 @@ class Intake:
                 checked="that the broker's client comes back from a poll",
                 expected=f"a poll within {self._settings.stuck_after:g} s, with or without messages",
                 found=f"none for {silent:.0f} s",
-                next_action="start the intake anew; nothing is lost, offsets follow what is durable",
+                next_action="restart the intake; nothing is lost, offsets are committed after the inbox has the commit",
             )
 
     async def _started(self, stop: asyncio.Event) -> AIOKafkaConsumer | None:

@@ -19,6 +19,6 @@ class EventsNotSentError(RelayError):
 
 
 class RelayedElsewhereError(RelayError):
-    """The log does not go on from what the topic holds: it is another log, or an older copy of it."""
+    """The log does not continue the events on the topic: it is another log, or an older copy of it."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED

@@ -77,5 +77,5 @@ class EventSender:
             f"{self._settings.topic}",
             expected=f"an acknowledgement within {self._settings.send_within:g} s",
             found=f"none ({reason_of(error, told)})",
-            next_action="nothing: they are sent again; where it stays so, check brokers, topic and its limits",
+            next_action="nothing: they are sent again; if this persists, check brokers, topic and its limits",
         )

@@ -41,7 +41,7 @@ _EXIT_CODES = {
 
 
 class WaitTimeoutError(ApplyLedgerError):
-    """The run did not end in the time that was given; it goes on without us."""
+    """The run did not end within the given time; it continues."""
 
     exit_code = ExitCode.BUSY
 

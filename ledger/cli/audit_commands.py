@@ -37,7 +37,7 @@ REBUILD_COLUMNS = ("projection", "binding", "position", "documents", "equal", "d
 
 
 class NothingToVerifyError(ApplyLedgerError):
-    """An empty ledger holds nothing that could be wrong, and proves nothing either."""
+    """The ledger is empty: there is nothing to verify."""
 
 
 def register(app: typer.Typer) -> None:

@@ -22,7 +22,7 @@ _SPARE = ("head_hash", "repeats", "first_break_kind")
 
 
 class NothingOnTopicError(ApplyLedgerError):
-    """The topic holds no event of what was asked for: nothing is wrong, and nothing is proven either."""
+    """The topic contains no matching event: there is nothing to verify."""
 
 
 async def audit_topic(settings: Settings) -> TopicAudit:

@@ -286,7 +286,7 @@ class CollisionIndex:
             checked=f"whether the destination can tell {len(entries)} objects of {rules[0].scope} apart",
             expected=f"objects that differ by the {reasons}",
             found=f"the same{_NULL_COUNTS if null else ''} for {self._named(ordered)}{does_not_count}",
-            next_action="map what tells them apart into that key, leave all but one out with a filter, "
+            next_action="map a field that differs into that key, exclude all but one with a filter, "
             "or extend the key in the destination's schema; then make a new plan",
         )
         refusal.objects = tuple((entry.kind, entry.identity) for entry in ordered)

@@ -56,7 +56,7 @@ class PlanCopyFailedError(PlanArtifactError):
 
 
 class ArtifactStoreAwayError(PlanArtifactError):
-    """The object store of run directories does not answer, or not to us. That says nothing about a plan."""
+    """The object store of run directories is unreachable or denies access. That says nothing about a plan."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.BUSY
 

@@ -118,7 +118,7 @@ def _write_failed(path: Path, exc: OSError) -> PlanWriteFailedError:
         checked=f"writing {path}",
         expected="a complete file on disk",
         found=exc.strerror or type(exc).__name__,
-        next_action="make space or correct the permissions, and run the command again",
+        next_action="free disk space or correct the permissions, and run the command again",
     )
 
 

@@ -57,7 +57,7 @@ def _further(faults: int, colliding: int) -> list[Finding]:
         expected="no fault in any of them",
         found=f"besides those that are named, {faults:,} faults of single operations, and {colliding:,} operations "
         "that share a key with another one",
-        next_action="correct what is named first: so many faults have few causes; then make a new plan",
+        next_action="fix the first faults: many faults usually have few causes; then make a new plan",
     )
     return list(refusal.findings)
 

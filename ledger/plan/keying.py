@@ -76,7 +76,7 @@ def check_key_values(operation: PlannedOperation, kind: Kind, *, schema: Destina
         checked=f"the key values of create {_object(operation, kind, schema)}",
         expected=f"a usable value for each part of {' or '.join(_key_text(key) for key in keys)}",
         found="; or ".join(", ".join(group) for group in problems),
-        next_action="give the source object these values, or leave it out with a filter, and make a new plan",
+        next_action="add these values to the source object, or exclude it with a filter, and make a new plan",
     )
 
 

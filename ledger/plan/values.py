@@ -136,7 +136,7 @@ def _not_an_attribute(subject: _Subject, name: str, value: Any) -> list[ApplyLed
             checked=subject.where(name),
             expected="exactly one peer: the relationship is mandatory",
             found="null",
-            next_action="give the source object this peer, or leave it out with a filter, and make a new plan",
+            next_action="add this peer to the source object, or exclude it with a filter, and make a new plan",
         )
     ]
 

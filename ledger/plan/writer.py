@@ -169,7 +169,7 @@ def _object(operation: PlannedOperation) -> str:
 def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ManifestInvalidError(
-            checked="created_at", expected="a time with a zone", found="a time without one", next_action="pass the zone"
+            checked="created_at", expected="a time with a zone", found="a time without one", next_action="add the zone"
         )
     return moment.astimezone(UTC)
 
@@ -181,7 +181,7 @@ def _ordered_snapshots(records: Sequence[SourceSnapshotRecord]) -> list[SourceSn
                 checked=f"the snapshot {shown(record.path)}",
                 expected=f"a snapshot of the source side, in {SOURCE_SIDE}/",
                 found="another place",
-                next_action="bind a plan to source snapshots alone",
+                next_action="record only source snapshots in a plan",
             )
     return sorted(records, key=lambda record: record.path)
 

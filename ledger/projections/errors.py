@@ -13,7 +13,7 @@ class ProjectionError(ApplyLedgerError):
 
 
 class UnreadableBodyError(ProjectionError):
-    """An event's body does not have the shape of its kind: nothing of this project writes such a one."""
+    """An event's body does not have the shape of its kind: this program did not write it."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
 
@@ -31,6 +31,6 @@ class RebuildBusyError(ProjectionError):
 
 
 class ProjectionDriftedError(ProjectionError):
-    """The log does not go on where the projection stopped: a restored backup, or an edited log."""
+    """The log does not continue where the projection stopped: a restored backup, or an edited log."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED

@@ -214,7 +214,7 @@ class EmbeddedPostgres:
                 expected=f"PostgreSQL {found[0].major}, the version of the programs at hand",
                 found=f"a database made by PostgreSQL {major}",
                 next_action=(
-                    f"install PostgreSQL {major} (Debian: 'postgresql-{major}') to go on with it, or move its data"
+                    f"install PostgreSQL {major} (Debian: 'postgresql-{major}') to keep using it, or move its data"
                     " with that version's pg_dumpall into a new folder"
                 ),
             ) from exc

@@ -22,7 +22,7 @@ class SystemAccountError(EmbeddedServerError):
 
 
 class ForeignDataFolderError(EmbeddedServerError):
-    """The folder holds something that this project did not put there, or belongs to somebody else."""
+    """The folder contains data of another program, or belongs to another user."""
 
 
 class DataFolderNotWritableError(EmbeddedServerError):
@@ -34,7 +34,7 @@ class DataFolderUnreachableError(EmbeddedServerError):
 
 
 class CredentialsMissingError(EmbeddedServerError):
-    """The database is there and the file with its passwords is not, or cannot be read."""
+    """The database exists, but the file with its passwords is missing or unreadable."""
 
 
 class DataFolderBusyError(EmbeddedServerError):
@@ -46,7 +46,7 @@ class OtherMajorVersionError(EmbeddedServerError):
 
 
 class UnsafeSocketFolderError(EmbeddedServerError):
-    """The folder for the socket exists and is not ours alone."""
+    """The folder for the socket exists, and other users can access it."""
 
 
 class ServerStartError(EmbeddedServerError):

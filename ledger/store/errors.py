@@ -72,7 +72,7 @@ class HeadMismatchError(StoreError):
 
 
 class AppendOnlyError(AlarmError):
-    """Somebody tried to change or remove what is written for good (G8)."""
+    """An attempt to change or delete a record (G8)."""
 
 
 class BodyTooLargeError(StoreError):
@@ -108,7 +108,7 @@ class DoubtDroppedError(StoreError):
 
 
 class RunUnderWriterError(StoreError):
-    """A run that was committed is ended by its writer, under the lease, and by nobody else."""
+    """Only the writer that holds the lease can end a committed run."""
 
 
 # Orders

@@ -109,7 +109,7 @@ def _missing(files: tuple[Migration, ...], applied: Mapping[str, bytes]) -> list
             checked="the migrations of the ledger's database",
             expected=f"none after {files[-1].version}",
             found=", ".join(newer),
-            next_action="install the newer program; a schema never goes back",
+            next_action="install the newer program; the schema cannot be downgraded",
         )
     for migration in files:
         if applied.get(migration.version, migration.checksum) != migration.checksum:

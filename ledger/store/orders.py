@@ -239,7 +239,7 @@ def _check_position(commit: PlanCommit, head: int) -> None:
             checked=f"the ledger position at which the plan of run {commit.run_id} was made",
             expected=f"at most {head}, the last event of {commit.binding} in this ledger",
             found=str(commit.ledger_position),
-            next_action="make a fresh plan beside this ledger",
+            next_action="make a fresh plan with this ledger",
         )
 
 

@@ -27,7 +27,7 @@ class Meaning:
 
 
 _ALARM = "stop the writers of this binding, run 'apply-ledger verify', and find out who wrote the other content"
-_ASK_AGAIN = "ask again; if it stays so, look at the database server's log"
+_ASK_AGAIN = "try again; if it fails again, check the database server's log"
 _DEFECT = "this is a defect of the calling program; report it with the text of this error"
 
 OWN_STATES: Mapping[str, Meaning] = {

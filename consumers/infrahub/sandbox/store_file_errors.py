@@ -10,11 +10,11 @@ class StoreFileError(ConfigurationError):
 
 
 class StoreFileForeignError(StoreFileError):
-    """The file is none of a sandbox; it is left as it is."""
+    """The file is not the store of a sandbox; it is not changed."""
 
 
 class StoreFileTornError(StoreFileError):
-    """The file was a sandbox's store, and bytes of it are missing or others than were written."""
+    """The file is a damaged store of a sandbox: bytes are missing or changed."""
 
 
 class StoreFileNewerError(StoreFileError):
