@@ -192,6 +192,11 @@ def render() -> str:
         "",
         "Made by `make rules` from `docs/rules.toml` and the `rules` markers of the tests; do not edit.",
         "",
+        "G are the guarantees of the [README](../README.md#what-is-promised). P, A, C and H are the rules of the plan"
+        " format of infrahub-sync 2.0 that this project implements: planned writes and apply (P), the saved plan"
+        " artifact (A), the layout of run directories (C), the content of a plan (H). **Departs** says where this"
+        " project differs on purpose.",
+        "",
         f"{len(expected_numbers())} rules, {len(still_open)} open"
         + (f": {', '.join(still_open)}." if still_open else "."),
         "",
