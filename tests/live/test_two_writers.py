@@ -80,14 +80,17 @@ async def test_g02_two_of_our_workers_that_take_over_from_each_other_never_doubl
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("manner", ["late", "frozen"])
 async def test_without_the_quiet_time_the_same_turns_corrupt_an_object_and_that_is_seen(
-    manner: Manner, live_writer: LiveWriter
+    live_writer: LiveWriter,
 ) -> None:
     """What the tests beside this one look at can go wrong, on the repetition and on the take-over alike."""
-    async with lane(live_writer, settle_seconds=0.0, request_timeout=2.0, lease_ttl=3.0) as running:
-        faults = await _until_corrupted(running, manner)
-    assert "two attempts at one object were under way at once" in faults
+
+    async def corrupted(manner: Manner) -> list[str]:
+        async with lane(live_writer, settle_seconds=0.0, request_timeout=2.0, lease_ttl=3.0) as running:
+            return await _until_corrupted(running, manner)
+
+    for faults in await asyncio.gather(corrupted("late"), corrupted("frozen")):
+        assert "two attempts at one object were under way at once" in faults
 
 
 async def _until_corrupted(running: Lane, manner: Manner) -> list[str]:
