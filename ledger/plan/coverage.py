@@ -131,13 +131,13 @@ class CoverageLine(_Strict):
         if self.action == "create" and self.destination_id is not None:
             yield "a create is about an object that is not at the destination"
         if self.action == "skip" and not (self.reason or "").strip():
-            yield "a skip says why (H19)"
+            yield "a skip says why"  # H19
         if self.action == "update" and not self.differences:
-            yield "an update differs in at least one field (H8)"
+            yield "an update differs in at least one field"  # H8
         if self.action == "none" and self.differences:
-            yield "nothing differs where nothing is done (H6)"
+            yield "nothing differs where nothing is done"  # H6
         if self.entry is None and self.action != "remove":
-            yield "the mapping entry that selected the resource is missing (H18)"
+            yield "the mapping entry that selected the resource is missing"  # H18
 
     def _derived_id(self) -> str | None:
         action = _OPERATION_ACTION.get(self.action)

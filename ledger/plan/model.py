@@ -106,13 +106,13 @@ class RelationshipReference(BaseModel):
     @model_validator(mode="after")
     def _peers_fit(self) -> Self:
         if self.cardinality == "one" and len(self.peers) != 1:
-            raise ValueError(f"relationship {self.field!r} has cardinality one and {len(self.peers)} peers (A34)")
+            raise ValueError(f"relationship {self.field!r} has cardinality one and {len(self.peers)} peers")  # A34
         if not all(self.peers):
             raise ValueError(f"relationship {self.field!r} has a peer with an empty identity")
         if len(self.peers) > 1:
             encoded = [canonical_json_bytes(peer) for peer in self.peers]
             if any(one >= other for one, other in pairwise(encoded)):
-                raise ValueError(f"the peers of {self.field!r} are not ordered by canonical bytes, each once (A21)")
+                raise ValueError(f"the peers of {self.field!r} are not ordered by canonical bytes, each once")  # A21
         return self
 
 
@@ -140,7 +140,7 @@ class PlannedOperation(BaseModel):
         if _is_decoded(info):
             for name in ("payload", "relationships", "destination_id"):
                 if name in data and data[name] is None:
-                    raise ValueError(f"{name} is null; where it has no value it is left out (A28, A29)")
+                    raise ValueError(f"{name} is null; where it has no value it is left out")  # A28, A29
             return data
         kind = str(data.get("kind"))
         canonical = dict(data)
@@ -159,7 +159,7 @@ class PlannedOperation(BaseModel):
     def _problems(self) -> list[str]:
         problems = [*self._key_problems(), *self._action_problems()]
         if self.relationships is not None and not self.relationships:
-            problems.append("relationships is present and empty; it must be left out (A29)")
+            problems.append("relationships is present and empty; it must be left out")  # A29
         fields = Counter(reference.field for reference in self.relationships or ())
         problems += [f"relationship {name!r} occurs twice" for name in sorted(fields) if fields[name] > 1]
         if self.action != "delete":
@@ -168,30 +168,28 @@ class PlannedOperation(BaseModel):
 
     def _key_problems(self) -> list[str]:
         if not self.identity:
-            return ["identity is empty; it names no object (A26)"]
+            return ["identity is empty; it names no object"]  # A26
         if self.operation_id != canonical_operation_id(self.action, self.kind, self.identity):
-            return ["operation_id does not match action, kind and identity (A56)"]
+            return ["operation_id does not match action, kind and identity"]  # A56
         return []
 
     def _action_problems(self) -> list[str]:
         problems = []
         if self.action == "delete" and self.payload is not None:
-            problems.append("a delete carries no payload (A28)")
+            problems.append("a delete carries no payload")  # A28
         if self.action != "delete" and self.payload is None:
-            problems.append(f"a {self.action} needs a payload (A28)")
+            problems.append(f"a {self.action} needs a payload")  # A28
         if self.action == "update" and self.destination_id is not None and not self.destination_id.strip():
             problems.append("destination_id is blank")
         if self.action != "update" and self.destination_id is not None:
-            problems.append(f"a {self.action} carries no destination_id (A41)")
+            problems.append(f"a {self.action} carries no destination_id")  # A41
         return problems
 
     def _identity_problems(self) -> list[str]:
         """Every identity component has exactly one write source, and it says the same bytes (A38, A39, A46)."""
         payload = self.payload or {}
         references = {reference.field: reference for reference in self.relationships or ()}
-        problems = [
-            f"field {name!r} is in the payload and in a relationship (A39)" for name in references if name in payload
-        ]
+        problems = [f"field {name!r} is in the payload and in a relationship" for name in references if name in payload]
         for name, recorded in self.identity.items():
             if name in payload:
                 written: Any = payload[name]
@@ -199,10 +197,10 @@ class PlannedOperation(BaseModel):
                 pairs = [{"identity": peer, "peer_kind": references[name].peer_kind} for peer in references[name].peers]
                 written = pairs[0] if references[name].cardinality == "one" else pairs
             else:
-                problems.append(f"identity component {name!r} is neither in the payload nor in a relationship (A46)")
+                problems.append(f"identity component {name!r} is neither in the payload nor in a relationship")  # A46
                 continue
             if not same_bytes(written, recorded):
-                problems.append(f"identity component {name!r} differs from the value that would be written (A46)")
+                problems.append(f"identity component {name!r} differs from the value that would be written")  # A46
         return problems
 
     def record(self) -> dict[str, Any]:
@@ -240,9 +238,9 @@ def _require_utc(value: str) -> str:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:
-        raise ValueError("it is not a time in ISO 8601 (A59)") from None
+        raise ValueError("it is not a time in ISO 8601") from None  # A59
     if moment.utcoffset() != timedelta(0):
-        raise ValueError("it is not a time in UTC (A59)")
+        raise ValueError("it is not a time in UTC")  # A59
     return value
 
 
@@ -252,11 +250,11 @@ def _require_no_credentials(binding: DestinationBinding) -> DestinationBinding:
         binding.normalised()
         parts = urlsplit(binding.url)
     except (ConfigurationError, ValueError):
-        raise ValueError("url is not an absolute http or https URL (A64)") from None
+        raise ValueError("url is not an absolute http or https URL") from None  # A64
     if parts.username is not None or parts.password is not None or parts.fragment:
-        raise ValueError("url holds user information or a fragment (C24)")
+        raise ValueError("url holds user information or a fragment")  # C24
     if parts.query and not QUERY_FINGERPRINT.fullmatch(parts.query):
-        raise ValueError("url holds a query that is not a fingerprint (C25)")
+        raise ValueError("url holds a query that is not a fingerprint")  # C25
     return binding
 
 
@@ -287,7 +285,7 @@ class PlanManifest(BaseModel):
     def _snapshots_are_ordered(self) -> Self:
         paths = [record.path for record in self.source_snapshot]
         if paths != sorted(set(paths)):
-            raise ValueError("source_snapshot is not ordered by path, each once (A61)")
+            raise ValueError("source_snapshot is not ordered by path, each once")  # A61
         return self
 
     @model_validator(mode="after")
