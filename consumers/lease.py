@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 _SUSPEND_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Linux's monotonic clock stands still in suspend, where a lease goes on; elsewhere the monotonic clock goes on too."""
 
-_PASSING = (LedgerUnavailableError, LedgerBusyError)
+_TRANSIENT_ERRORS = (LedgerUnavailableError, LedgerBusyError)
 """A renewal that failed like this may be asked for again; being fenced may not."""
 
 _RETRY_RENEWAL_AFTER = 0.2
@@ -184,7 +184,7 @@ class LeaseKeeper:
         if self._lost is None and self._left() < self._needed + spare / 2:
             try:
                 await self.renew()
-            except _PASSING as exc:
+            except _TRANSIENT_ERRORS as exc:
                 if self._left() < self._needed:
                     raise self._mark_lost("the lease could not be renewed in time") from exc
         if self._lost is not None:

@@ -17,7 +17,7 @@ from consumers.settings import WriterSettings
 from ledger.destination import DestinationAwayError, OpenDestination
 from ledger.store.records import Order
 
-_MAY_PASS = (DestinationAwayError, DispatchRefusedError)
+_TRANSIENT_ERRORS = (DestinationAwayError, DispatchRefusedError)
 """A destination that does not answer now, or a request that was held back until the lease is renewed."""
 
 
@@ -59,7 +59,7 @@ async def _open_patiently(
 ) -> OpenDestination:
     """A server that restarts just now is asked again before anything is said about it."""
     retrying = AsyncRetrying(
-        retry=retry_if_exception_type(_MAY_PASS),
+        retry=retry_if_exception_type(_TRANSIENT_ERRORS),
         stop=stop_after_attempt(settings.open_attempts),
         wait=wait_exponential(multiplier=settings.open_retry_wait),
         reraise=True,

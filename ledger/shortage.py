@@ -19,28 +19,28 @@ class MachineShortageError(ApplyLedgerError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Lack:
+class _Shortage:
     expected: str
     next_action: str
 
 
-_MEMORY: Final = _Lack("enough memory", "give the process more memory (ulimit -v), then run the command again")
-_PROCESSES: Final = _Lack(
+_MEMORY: Final = _Shortage("enough memory", "give the process more memory (ulimit -v), then run the command again")
+_PROCESSES: Final = _Shortage(
     "another process or thread",
     "end others or raise the limits of processes and memory (ulimit -u, -v), and try again",
 )
-_FILES: Final = _Lack("another open file", "raise the limit of open files (ulimit -n), then run the command again")
-_SPACE: Final = _Lack("room for a file", "free disk space and inodes (df, df -i), then run the command again")
+_FILES: Final = _Shortage("another open file", "raise the limit of open files (ulimit -n), then run the command again")
+_SPACE: Final = _Shortage("room for a file", "free disk space and inodes (df, df -i), then run the command again")
 
-_BY_NUMBER: Final[Mapping[int, _Lack]] = {
+_BY_NUMBER: Final[Mapping[int, _Shortage]] = {
     errno.ENOMEM: _MEMORY,
     errno.EAGAIN: _PROCESSES,
     errno.EMFILE: _FILES,
     errno.ENFILE: _FILES,
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
-    errno.EFBIG: _Lack("a file of that size", "raise the limit of a file's size (ulimit -f), then try again"),
-    errno.EROFS: _Lack("a file system that can be written", "mount it for writing, or choose another folder"),
+    errno.EFBIG: _Shortage("a file of that size", "raise the limit of a file's size (ulimit -f), then try again"),
+    errno.EROFS: _Shortage("a file system that can be written", "mount it for writing, or choose another folder"),
 }
 
 _NO_THREAD: Final = "can't start new thread"
@@ -61,7 +61,7 @@ def shortage_of(error: BaseException) -> MachineShortageError | None:
     if isinstance(error, BaseExceptionGroup):
         parts = [shortage_of(part) for part in error.exceptions]
         return parts[0] if all(part is not None for part in parts) else None
-    lack = _lack(error)
+    lack = _shortage(error)
     if lack is None:
         return None
     where = str(getattr(error, "filename", None) or "this process")
@@ -74,7 +74,7 @@ def shortage_of(error: BaseException) -> MachineShortageError | None:
     )
 
 
-def _lack(error: BaseException) -> _Lack | None:
+def _shortage(error: BaseException) -> _Shortage | None:
     if isinstance(error, MemoryError):
         return _MEMORY
     if isinstance(error, BlockingIOError) and hasattr(error, "characters_written"):

@@ -33,7 +33,7 @@ from consumers.intake.errors import (
     VanishedOffsetsError,
 )
 from consumers.intake.settings import IntakeSettings
-from consumers.intake.taking import PASSING, ReceivedMessage
+from consumers.intake.taking import TRANSIENT_ERRORS, ReceivedMessage
 from ledger.broker import reason_of, told_by_client
 from ledger.store.records import MessagePlace
 
@@ -223,7 +223,7 @@ class Intake:
             some = records[first : first + at_once]
             try:
                 await self._take_some([_received(record) for record in some])
-            except PASSING as exc:
+            except TRANSIENT_ERRORS as exc:
                 _log.warning("the ledger is away; the message waits", place=str(_place(some[0])), why=str(exc))
                 with suppress(IllegalStateError):  # the partition was taken away meanwhile
                     consumer.seek(partition, some[0].offset)

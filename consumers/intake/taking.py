@@ -29,10 +29,10 @@ from ledger.store.records import BindingRow, MessagePlace, Receipt
 
 _log = structlog.get_logger(__name__)
 
-PASSING = (LedgerUnavailableError, LedgerBusyError)
+TRANSIENT_ERRORS = (LedgerUnavailableError, LedgerBusyError)
 """Transient errors: the message itself is fine and is tried again."""
 
-_NOT_THE_MESSAGE = (*PASSING, LedgerPermissionError, MigrationError, UnsafeServerError)
+_NOT_ABOUT_THE_MESSAGE = (*TRANSIENT_ERRORS, LedgerPermissionError, MigrationError, UnsafeServerError)
 """Errors that every other message would meet as well."""
 
 
@@ -82,7 +82,7 @@ class MessageTaker:
         """
         try:
             return await self._submit(message)
-        except _NOT_THE_MESSAGE:
+        except _NOT_ABOUT_THE_MESSAGE:
             raise
         except ApplyLedgerError as exc:
             await self._refuse(message, exc)
@@ -130,7 +130,7 @@ class MessageTaker:
                 for commit in commits:
                     stack.enter_context(_span_of(commit, beside=True))
                 return await self._ledger.submit_commits(await self._id_of(binding), commits)
-        except _NOT_THE_MESSAGE:
+        except _NOT_ABOUT_THE_MESSAGE:
             raise
         except ApplyLedgerError as exc:
             _log.info("messages are taken one by one: one is refused", place=place, why=type(exc).__name__)

@@ -32,7 +32,7 @@ from ledger.store.relay import RelayClaim
 
 _log = structlog.get_logger(__name__)
 
-_PASSING = (LedgerUnavailableError, LedgerBusyError, EventsNotSentError)
+_TRANSIENT_ERRORS = (LedgerUnavailableError, LedgerBusyError, EventsNotSentError)
 """Trouble of brokers or ledger; the relay waits and goes on from its cursor."""
 
 _SELDOM = 30
@@ -91,7 +91,7 @@ class Relay:
         tasks: dict[int, asyncio.Task[None]] = {}
         try:
             while not stop.is_set():
-                with suppress(*_PASSING):
+                with suppress(*_TRANSIENT_ERRORS):
                     for row in await self._ledger.bindings():
                         if row.id not in tasks:
                             name = f"relay of {row.binding}"
@@ -116,7 +116,7 @@ class Relay:
             except RelayHeldError:
                 await _wait(stop, max(1.0, self._settings.poll_interval))
                 continue
-            except _PASSING as exc:
+            except _TRANSIENT_ERRORS as exc:
                 told = self._wait_for(row, exc, told)
                 await _wait(stop, self._settings.retry_wait)
                 continue
@@ -124,7 +124,7 @@ class Relay:
                 await self._relay_claimed(claim, row, stop)
             except RelayFencedError as exc:
                 _log.warning("another relay has taken over", binding=str(row.binding), error=str(exc))
-            except _PASSING as exc:
+            except _TRANSIENT_ERRORS as exc:
                 told = self._wait_for(row, exc, told)
                 await _wait(stop, self._settings.retry_wait)
             except (RelayedElsewhereError, AlarmError) as exc:

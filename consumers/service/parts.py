@@ -19,7 +19,7 @@ from ledger.store.errors import LedgerBusyError, LedgerUnavailableError
 
 _log = structlog.get_logger(__name__)
 
-PASSING = (BrokerUnavailableError, LedgerUnavailableError, LedgerBusyError)
+TRANSIENT_ERRORS = (BrokerUnavailableError, LedgerUnavailableError, LedgerBusyError)
 """Transient errors of a dependency: the part waits and is started again."""
 
 RETRY_WAIT = 2.0
@@ -83,7 +83,7 @@ async def _supervise(part: Part, stop: asyncio.Event, retry_wait: float, restart
     while not stop.is_set():
         try:
             await part.run(stop)
-        except PASSING as exc:
+        except TRANSIENT_ERRORS as exc:
             part.trouble = f"{type(exc).__name__}: {exc.checked}: {exc.found}"
             restarted(part.name)
             _log.warning("a part of the service waits and will be started again", part=part.name, error=str(exc))

@@ -100,7 +100,7 @@ def verify_plan(
         RunIdInvalidError: ``run_id`` is not one path segment.
     """
     require_run_id(run_id)
-    gate = _Gate(artifact, run_id)
+    gate = _ArtifactVerifier(artifact, run_id)
     document = gate.format_version()
     if document is not None:
         gate.run_binding(document)
@@ -114,7 +114,7 @@ def verify_plan(
     return gate.failures
 
 
-class _Gate:
+class _ArtifactVerifier:
     """The checks of one verification; each adds what it finds, and none relies on another having passed."""
 
     def __init__(self, artifact: RawPlanArtifact, run_id: str) -> None:
