@@ -158,7 +158,7 @@ async def require_empty(reader: DestinationReader, kinds: set[str]) -> None:
 
 
 async def observed_objects(reader: DestinationReader, fields: Mapping[str, Any]) -> AsyncIterator[ObservedObject]:
-    """Every object of the kinds in ``fields`` (kind to selection), as it stands there now."""
+    """Every object of the kinds in ``fields`` (kind to selection), as it is there now."""
     for kind in sorted(fields):
         async for item in reader.read(kind, fields[kind]):
             yield item

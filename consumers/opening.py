@@ -1,7 +1,7 @@
 """Opens the destination of a run, with retries, until it answers or somebody stops the run or this process.
 
 Opening only reads, so it may be given up at any moment. A destination that hangs must hold up neither the end of this
-process nor somebody who stops the run, and one that is away is no fault of the plan.
+process nor somebody who stops the run, and one that is unreachable is no fault of the plan.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LeftWhileOpening(Exception):
 async def open_while_wanted(
     open_once: Callable[[], Awaitable[OpenDestination]], *, order: Order, control: RunControl, settings: WriterSettings
 ) -> OpenDestination:
-    """Open the destination, asking again where it is away; stop where somebody ends the run or this process.
+    """Open the destination, asking again while it is unreachable; stop if somebody ends the run or this process.
 
     Args:
         open_once: one attempt.

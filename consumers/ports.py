@@ -20,7 +20,7 @@ class StopOrderPort(Protocol):
 
 
 class LedgerPort(Protocol):
-    """Reading, and storing what stands beside the events. Contracts: :class:`ledger.store.ledger.Ledger`."""
+    """Reading, and storing what is next to the events. Contracts: :class:`ledger.store.ledger.Ledger`."""
 
     async def register_binding(self, binding: DestinationBinding) -> int: ...  # noqa: D102 - see the class
 

@@ -42,7 +42,7 @@ class FieldEffect:
     has_before: bool = False
 
     def record(self) -> dict[str, Any]:
-        """As it stands in a document."""
+        """As it is in a document."""
         before = {"before": self.before} if self.has_before else {}
         return {"field": self.field, **before, "after": self.after}
 

@@ -163,7 +163,7 @@ class Share:
         self._may_yield = self._has_asked = True
 
     async def run_until(self, register: WorkerRegister, stop: asyncio.Event) -> None:
-        """Give and hear signs of life until ``stop`` is set. A ledger that is away only costs evenness."""
+        """Give and hear signs of life until ``stop`` is set. A ledger that is unreachable only costs evenness."""
         told = False
         while not stop.is_set():
             try:

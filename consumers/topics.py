@@ -56,7 +56,7 @@ class TopicSettings(BaseModel):
         events_topic: of the ledger's events.
         partitions: of a topic that is made; all messages of one destination are in one of them.
         replication: copies of each message; by default three, or as many as there are brokers.
-        commit_retention_days: how long a commit is kept for an intake that is away.
+        commit_retention_days: how long a commit is kept for an intake that is unreachable.
         call_within: how long the brokers may take for one answer.
     """
 
@@ -263,7 +263,7 @@ def _enough_brokers(count: int) -> BrokerCheck:
 
 
 async def _kept_offsets(admin: Any, settings: TopicSettings) -> BrokerCheck:
-    """How long the brokers remember what a group has read, where nobody of it is there."""
+    """How long the brokers remember what a group has read, if nobody of it is there."""
     wanted = settings.commit_retention_days * 24 * 60
     brokers = (await _within(settings, admin.describe_cluster()))["brokers"]
     resources = [ConfigResource(ConfigResourceType.BROKER, str(broker["node_id"])) for broker in brokers]

@@ -78,7 +78,7 @@ class ChainVerifier:
     def feed(self, event: StoredEvent) -> list[ChainBreak]:
         """Check the next event against the one before; empty when it holds.
 
-        After a break it goes on from what is stored, so that one changed event is told once and not for every
+        After a break it goes on from what is stored, so that one changed event is reported once and not for every
         event behind it.
         """
         # The detailed checks run only if the quick one fails: a replay checks a million events that all hold.

@@ -88,7 +88,7 @@ class CheckResult:
     said: Said
 
     def record(self) -> dict[str, Any]:
-        """As it stands in a document."""
+        """As it is in a document."""
         return {
             "subject": self.subject,
             "check": self.check,

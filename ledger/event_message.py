@@ -1,6 +1,6 @@
 """An event of the ledger as a message: a reader of the topic alone can verify the chain (G8).
 
-The body is the very bytes that were stored and hashed. Everything else that the hash covers stands in key and headers:
+The body is the very bytes that were stored and hashed. Everything else that the hash covers is in key and headers:
 the key names the binding, headers hold the rest beside the attributes of CloudEvents in Kafka's binary mode. A field
 that the event does not have has no header.
 """

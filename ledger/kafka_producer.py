@@ -20,10 +20,10 @@ from ledger.broker import BrokerSecurity
 _log = structlog.get_logger(__name__)
 
 _CLOSE_WITHIN = 2.0
-"""Seconds for what is still on its way; a client whose brokers are away never closes by itself."""
+"""Seconds for what is still on its way; a client whose brokers are unreachable never closes by itself."""
 
 Unreachable = (KafkaError, OSError, TimeoutError)
-"""What the client raises where brokers are away, refuse, or are too slow for the caller's deadline."""
+"""What the client raises if brokers are unreachable, refuse, or are too slow for the caller's deadline."""
 
 
 class IdempotentProducer:

@@ -2,7 +2,7 @@
 
 Decided here, once, for refusals and reviews alike. Text of a source, a file or a destination is never printed raw:
 what a terminal would act on or a reader could not see (controls, bidirectional overrides, zero-width characters, line
-separators) is shown as an escape, so that a value cannot paint over the words it stands in.
+separators) is shown as an escape, so that a value cannot paint over the words it is in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _USER_INFO = re.compile(r"://[^/?#\s]*@")
 _BEHIND_THE_PATH = re.compile(r"[?#](?!query-sha256=[0-9a-f]{64}(?![0-9A-Za-z&=%]))")
 _CLOSING = "'\"`,;:.)]}>"
-"""What stands behind an address and is not part of it: quotation marks, brackets, the end of a sentence."""
+"""What follows an address and is not part of it: quotation marks, brackets, the end of a sentence."""
 _BEYOND_ASCII = re.compile("[\x7f-\U0010ffff]")
 
 
@@ -51,7 +51,7 @@ def words(text: str, limit: int = MAX_WORDS) -> str:
 def refusal_words(text: str) -> str:
     """:func:`words` of a refusal, without user info, query and fragment of a URL wherever one stands (G12).
 
-    A refusal quotes what it found in the wrong place, and what stands there is anybody's: an address with a password
+    A refusal quotes what it found in the wrong place, and what is there is anybody's: an address with a password
     where a checksum belongs is still an address with a password, and one with ``?token=`` tells a token.
     """
     if "://" in text:

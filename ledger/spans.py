@@ -2,7 +2,7 @@
 
 Off unless somebody hands in a tracer (:func:`use`): then nothing of OpenTelemetry is even imported, and a span costs a
 comparison. On or off, a span never decides anything: one that cannot be made, told of or ended is left out, and what it
-was to be about goes on. Nothing that a plan or a destination says stands in one, so that no secret can: ids, kinds and
+was to be about goes on. Nothing that a plan or a destination says is in one, so that no secret can: ids, kinds and
 numbers alone.
 
 The trace context goes from process to process as W3C text (``traceparent``): in the commit, and in each request to the
@@ -45,7 +45,7 @@ def is_on() -> bool:
 
 
 class Span:
-    """A span under way, or nothing where none is made."""
+    """A span under way, or nothing if none is made."""
 
     __slots__ = ("_span",)
 
@@ -54,14 +54,14 @@ class Span:
 
     @property
     def traceparent(self) -> str | None:
-        """What a process or server needs to make spans below this one; None where there is none."""
+        """What a process or server needs to make spans below this one; None if there is none."""
         context = None if self._span is None else _attempted("asked", self._span.get_span_context)
         if context is None or not context.is_valid:
             return None
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
 
     def headers(self) -> dict[str, str]:
-        """The same as a header of a request; none where there is nothing to say."""
+        """The same as a header of a request; none if there is nothing to say."""
         traceparent = self.traceparent
         return {} if traceparent is None else {TRACEPARENT: traceparent}
 

@@ -47,7 +47,7 @@ def build_commit(
         expected_checksum: the plan checksum that was reviewed; None to take the plan as it stands.
         configuration: where the configuration file is now; None for the path that ``run.json`` recorded.
         binding: the destination to apply to; None for the one that the plan was made for. The gate compares them.
-        traceparent: W3C trace context to go on with.
+        traceparent: W3C trace context to continue with.
 
     Raises:
         PlanArtifactError: there is no complete plan, or one that cannot be applied.

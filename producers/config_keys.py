@@ -37,7 +37,7 @@ def unknown_keys(document: Mapping[str, Any]) -> list[UnknownKey]:
 
 
 def beside(unknown: Iterable[UnknownKey], table: str) -> str:
-    """Words about the unknown keys of one table, to follow what is missing there; empty where there are none."""
+    """Words about the unknown keys of one table, to follow what is missing there; empty if there are none."""
     told = [key.told for key in unknown if key.table == table]
     return f"; unknown there: {', '.join(told)}" if told else ""
 

@@ -18,7 +18,7 @@ def require_no_rowcount_drop(rows: Mapping[str, int], baseline: Mapping[str, int
 
     Args:
         rows: selected rows per mapped kind; a kind that is not mapped any more is no subject.
-        baseline: rows per kind of the last applied plan, or None where there is none.
+        baseline: rows per kind of the last applied plan, or None if there is none.
 
     Raises:
         PlanRefusedError: names every kind below half of its baseline (``--allow-rowcount-drop`` overrides, C55).

@@ -112,7 +112,7 @@ async def make_plan(
         SyncBusyError: another process plans for this sync.
         MappingRefusedError: the mapping does not fit the schema.
         IncompleteExtractionError: a side could not be read completely.
-        PlanRefusedError: rows that cannot be planned, or a drop of row counts; everything is listed, and stands in
+        PlanRefusedError: rows that cannot be planned, or a drop of row counts; everything is listed, and is in
             ``errors.parquet`` of the run directory.
     """
     sync_directory = root / loaded.config.name

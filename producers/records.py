@@ -27,7 +27,7 @@ class Peer:
     text: str
 
     def pair(self) -> dict[str, Any]:
-        """The nested ``{identity, peer_kind}`` that stands in an identity."""
+        """The nested ``{identity, peer_kind}`` that is in an identity."""
         return {"identity": self.identity, "peer_kind": self.kind}
 
     @property
@@ -41,7 +41,7 @@ class SourceRecord:
     """One source row selected by one mapping entry.
 
     ``values`` holds attributes in normal form, ``tokens`` references as the row gives them; a field that the row does
-    not have is in neither (design 4.5), a reference that is null there stands in ``null_references``. ``given`` tells
+    not have is in neither (design 4.5), a reference that is null there is in ``null_references``. ``given`` tells
     how the row spelled what normal form changed. ``identity`` and ``peers`` are filled when references are resolved;
     ``referred`` are the records that stand for the peers, with the field that needs them. ``faulted`` names the fields
     whose fault is known, so that nothing else is said about their absence. ``left_out`` says why a record without a

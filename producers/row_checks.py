@@ -20,7 +20,7 @@ from producers.peer_index import peer_left_out
 from producers.records import ObservedRecord, SourceRecord, given_text
 
 MAX_NAMED = 5
-"""Other rows that one refusal names; the number of the rest is said."""
+"""Other rows that one refusal names; the number of the rest is reported."""
 
 
 def check_duplicates(records: Sequence[SourceRecord], mapping: MappingPlan) -> None:

@@ -148,7 +148,7 @@ def _record(entry: EntryPlan, number: int, row: Mapping[str, Any], side: SourceS
 
 
 def _take_key(value: Any, record: SourceRecord) -> None:
-    """A key that cannot be recorded names no row; as the record's fault it is told together with all others."""
+    """A key that cannot be recorded names no row; as the record's fault it is reported together with all others."""
     text = local_id_text(value)
     try:
         if text is not None:

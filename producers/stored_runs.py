@@ -25,7 +25,7 @@ def store_run(store: ObjectStore, root: Path, commit: PlanCommit) -> bool:
         AlteredPlanError: the plan on this host is no longer the one that is committed.
         PlanArtifactError: its files cannot be read.
         ArtifactStoreAwayError: the store does not answer.
-        ArtifactInStoreDiffersError: another plan stands there.
+        ArtifactInStoreDiffersError: another plan is there.
     """
     run_dir = confined(root, commit.artifact)
     raw = read_raw_artifact(run_dir)

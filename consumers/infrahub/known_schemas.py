@@ -3,7 +3,7 @@
 A server takes half a second to write its schema down, and twenty milliseconds to say the hash of it. The hash is that
 of the content, ids included, so a schema that is kept under the server's address and this hash is the live one. It is
 kept in this process, and in a folder of this user where there is one: ``plan`` and ``apply`` are two processes. What is
-kept is what infrahub-sdk made of the server's answer and we of that, so another version of either fetches anew.
+kept is what infrahub-sdk made of the server's answer and we of that, so another version of either fetches again.
 
 Nothing depends on it. What cannot be read, is not whole, or is not this user's alone to write, is fetched.
 """
@@ -101,7 +101,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _own_content(path: Path) -> bytes | None:
-    """What stands in the file, where nobody else can have written it: the folder may have been open to others once."""
+    """What is in the file, if nobody else could have written it: the folder may have been open to others once."""
     file = open_regular(path)
     if file is None:
         return None

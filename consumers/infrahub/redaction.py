@@ -58,13 +58,13 @@ class Redactor:
         return cut(storable(shown), limit, whole=text if len(text) > _WINDOW else None)
 
     def holds_secret(self, text: str) -> bool:
-        """Whether a known secret stands in the text, in any spelling."""
+        """Whether a known secret is in the text, in any spelling."""
         return self._disguises is not None and self._disguises.search(text) is not None
 
     def is_echoed_in(self, document: bytes) -> bool:
-        """Whether a known secret stands in a JSON document that is about to be used as data."""
+        """Whether a known secret is in a JSON document that is about to be used as data."""
         text = document.decode()
-        if "\\u" in text:  # any letter may be written as its number; encoding anew leaves one spelling
+        if "\\u" in text:  # any letter may be written as its number; encoding again leaves one spelling
             text = json.dumps(json.loads(text), ensure_ascii=False)
         return any(spelling in text for spelling in self._echoes)
 

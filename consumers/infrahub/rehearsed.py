@@ -62,7 +62,7 @@ async def open_rehearsal(
 
     Args:
         document: the destination's schema, in the shape of ``GET /api/schema``.
-        observed: what stands there.
+        observed: what is there.
         run_id: the run that is rehearsed.
         told: is called with the effect of each operation that is attempted.
 

@@ -39,7 +39,7 @@ from ledger.store.records import MessagePlace
 
 _log = structlog.get_logger(__name__)
 _PASSES = (KafkaTimeoutError, IllegalStateError)
-"""Brokers that are away, a partition that was taken away meanwhile; the client does not call them retriable."""
+"""Brokers that are unreachable, a partition that was taken away meanwhile; the client does not call them retriable."""
 
 Take = Callable[[ReceivedMessage], Awaitable[object]]
 Alive = Callable[[], None]

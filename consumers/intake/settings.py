@@ -25,7 +25,7 @@ class IntakeSettings(BaseModel):
         poll_records: at most so many messages in one poll.
         take_at_once: at most so many are taken in one transaction, which holds up the writer of their destination.
         stuck_after: without a finished poll or a taken message for so long the intake ends with a named reason.
-        retry_wait: before a message is tried again while the ledger is away.
+        retry_wait: before a message is tried again while the ledger is unreachable.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

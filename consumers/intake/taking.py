@@ -155,7 +155,7 @@ class MessageTaker:
         try:
             return await self._ledger.submit_commit(await self._id_of(binding), commit)
         except (UnknownBindingError, InvalidCallError):
-            del self._ids[binding]  # remembered of a database that was made anew since?
+            del self._ids[binding]  # remembered of a database that was recreated since?
         return await self._ledger.submit_commit(await self._id_of(binding), commit)
 
     async def _id_of(self, binding: DestinationBinding) -> int:

@@ -9,7 +9,7 @@ from ledger.exit_codes import ExitCode
 
 
 class RelayError(ApplyLedgerError):
-    """Base of the relay's errors. The cursor stands behind what the brokers have acknowledged."""
+    """Base of the relay's errors. The cursor is after what the brokers have acknowledged."""
 
 
 class EventsNotSentError(RelayError):

@@ -22,7 +22,7 @@ class RelaySettings(BaseModel):
         batch_events: at most so many events before the cursor is moved.
         claim_ttl: how long a relay that is silent keeps its binding.
         poll_interval: how often an idle relay looks for new events, and a waiting one for a free binding.
-        retry_wait: after the brokers or the ledger were away.
+        retry_wait: after the brokers or the ledger were unreachable.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

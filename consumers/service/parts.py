@@ -1,4 +1,4 @@
-"""The parts of the service side by side: each is started again where only brokers or ledger are away.
+"""The parts of the service side by side: each is restarted if only brokers or ledger are unreachable.
 
 Everything else that ends a part ends the service, by name: messages that are gone, a client that does not come back, a
 topic that is not there are for a person, and a process that goes on without one of its parts would hide them.

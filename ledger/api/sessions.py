@@ -87,7 +87,7 @@ def cookie_name(*, secure: bool) -> str:
 def cookie_in(header: str, *, secure: bool) -> str | None:
     """The session's cookie in a header ``Cookie``."""
     # The header also brings what other applications of this host have set, however odd; the parser of the standard
-    # library stops there, and what stands behind it is lost.
+    # library stops there, and what is after it is lost.
     return cookie_parser(header).get(cookie_name(secure=secure))
 
 

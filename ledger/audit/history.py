@@ -171,7 +171,7 @@ class Attributed:
 
     Attributes:
         name: of the attribute.
-        last: the assertion that its value is from; None where none is known to have been applied.
+        last: the assertion that its value is from; None if none is known to have been applied.
         earlier: those applied before it, oldest first.
         in_doubt: those since then of which nobody knows whether they were, oldest first.
     """
@@ -301,6 +301,6 @@ def _resumption(resumed: Resumption) -> dict[str, Any]:
 
 
 def _said(record: Mapping[str, Any], name: str) -> str | None:
-    """A text of a stored record; None where there is none, or something that no program of ours would have stored."""
+    """A text of a stored record; None if there is none, or something that no program of ours would have stored."""
     value = record.get(name)
     return value if isinstance(value, str) else None

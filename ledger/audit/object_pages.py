@@ -31,7 +31,7 @@ async def history_page(
         newest: how many at most.
 
     Returns:
-        The history; None where there is none before this position.
+        The history; None if there is none before this position.
     """
     outcomes = await ledger.object_outcomes(row.id, key, before=before, newest=newest)
     return _history(row, outcomes, await assertions_of(ledger, row.id, outcomes)) if outcomes else None

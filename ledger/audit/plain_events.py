@@ -91,7 +91,7 @@ class PlainEvents:
         Args:
             hashed: the bytes of some events with marks, in order.
             hashes: what is stored as their hashes.
-            after: where the chain stands in front of them.
+            after: where the chain is in front of them.
         """
         try:
             layout = self._layout_of(hashed[0])

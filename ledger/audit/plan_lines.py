@@ -50,7 +50,7 @@ async def planned_pages(source: AuditSource, checksum: str) -> AsyncIterator[Pag
 
 
 Told = tuple[Sequence[bytes], Sequence[bytes], Sequence[bytes]]
-"""What lines say of themselves: operation ids, object keys (a word where there is none), and what their successes
+"""What lines say of themselves: operation ids, object keys (a word if there is none), and what their successes
 record."""
 
 

@@ -50,7 +50,7 @@ async def known_checkpoints(
     Args:
         ledger: open, with any role that may read.
         row: the binding.
-        before: those whose event stands in front of this position; None begins at the head.
+        before: those whose event is in front of this position; None begins at the head.
         limit: how many at most.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Carrying out a committed run for somebody who waits: as the writer where nobody is, else by watching the ledger."""
+"""Carrying out a committed run for somebody who waits: as the writer if nobody is, else by watching the ledger."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def carry_out(
     wait_timeout: float | None,
     is_new: bool = False,
 ) -> RunResult:
-    """Wait for a run to end; claim the binding and work its inbox in order where nobody else does.
+    """Wait for a run to end; claim the binding and work its inbox in order if nobody else does.
 
     Ctrl-C stops the run after the operation in flight where this process writes, else it ends the waiting. SIGTERM and
     ``wait_timeout`` (seconds) finish the operation in flight and leave the run open. ``is_new`` says that the order was
@@ -139,7 +139,7 @@ async def _write_or_watch(
 ) -> None:
     """The writer may die while we watch; then its lease runs out and the next claim is ours.
 
-    It is the same where we were the writer and lost the lease: whoever claims next goes on with the run.
+    It is the same where we were the writer and lost the lease: whoever claims next continues with the run.
     """
     from consumers.errors import DispatchRefusedError, LeaseLostError
     from ledger.store.errors import EpochMovedError, FencedWriterError, LeaseHeldError
@@ -305,7 +305,7 @@ def show_result(result: RunResult, run: str, *, table: bool) -> None:
     if result.state in ("interrupted", "stopped"):
         next_command(f"apply-ledger resume {run} --reason TEXT")
     elif result.state in ("failed", "refused"):
-        # which of the two is right, the reason above says: only a person can tell what was mended
+        # which of the two is right, the reason above says: only a person can tell what was fixed
         next_command(f"apply-ledger resume {run} --reason TEXT   (if the cause was fixed outside the plan)")
         next_command("apply-ledger plan …   (if the plan is the cause: make, review and apply a fresh one)")
     else:

@@ -28,7 +28,7 @@ class KafkaSettings(BaseModel):
         password_file: see there.
         ca_file: authorities that brokers' certificates are checked against; by default the system's.
         cert_file: our own certificate, where brokers ask for one.
-        key_file: its key, where that stands in a file of its own.
+        key_file: its key, where that is in a file of its own.
         commits_topic: where plan commits are published and taken from.
         events_topic: where the relay puts every event of the ledger.
         client_id: how the brokers' logs name us; each part of the program adds its own name.

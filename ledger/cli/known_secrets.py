@@ -50,7 +50,7 @@ def _known(settings: Settings, config_file: Path | None) -> Iterator[str]:
         try:
             yield destination.token(os.environ).get_secret_value()
         except ConfigurationError:
-            continue  # its absence is told where the token is needed
+            continue  # its absence is reported where the token is needed
     try:
         password = settings.kafka.known_password()
     except ConfigurationError:
@@ -81,6 +81,6 @@ def _token_of_sync(config_file: Path) -> Iterator[str]:
     try:
         token = destination_token(load_configuration(config_file).config, environ=environ)
     except ConfigurationError:
-        return  # what is wrong with the file is told where it is used
+        return  # what is wrong with the file is reported where it is used
     if token is not None:
         yield token.get_secret_value()

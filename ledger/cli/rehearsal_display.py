@@ -49,7 +49,7 @@ def effect_record(effect: Effect, secrets: SecretFields) -> dict[str, Any]:
 
 
 class Told:
-    """Takes effects as they come and shows them in the form asked for; :meth:`end` writes what stands at the end."""
+    """Takes effects as they come and shows them in the form asked for; :meth:`end` writes what is at the end."""
 
     def __init__(
         self, form: OutputForm, *, kind: str | None, detail: bool, head: Mapping[str, Any], schema: DestinationSchema

@@ -114,7 +114,7 @@ def require_ledger(settings: Settings) -> None:
 
 
 def occupied(folder: Path) -> bool:
-    """Whether something stands at the place of the embedded ledger, be it that this user may not look at it."""
+    """Whether something is at the place of the embedded ledger, be it that this user may not look at it."""
     try:
         return any(folder.iterdir())
     except FileNotFoundError:

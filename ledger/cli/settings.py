@@ -277,7 +277,7 @@ _IN_FILES = ("dsn", "admin_dsn")
 
 
 class _SecretFiles(PydanticBaseSettingsSource):
-    """``APPLY_LEDGER_DSN_FILE`` and ``APPLY_LEDGER_ADMIN_DSN_FILE``: the value stands in a file."""
+    """``APPLY_LEDGER_DSN_FILE`` and ``APPLY_LEDGER_ADMIN_DSN_FILE``: the value is in a file."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         name = f"{PREFIX}{field_name.upper()}_FILE"

@@ -1,7 +1,7 @@
 """Where spans go: to the collector that the variables of OpenTelemetry name, and nowhere without one.
 
 The variables are those of the specification (``OTEL_EXPORTER_OTLP_ENDPOINT`` and the others), read by OpenTelemetry's
-own SDK. Whatever stands in them, a command does what it would do without: spans that cannot be set up, or that nobody
+own SDK. Whatever is in them, a command does what it would do without: spans that cannot be set up, or that nobody
 takes, are left out.
 """
 

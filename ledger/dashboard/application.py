@@ -87,7 +87,7 @@ def page_addresses() -> list[Address]:
 
 
 def _authorise(request: Request) -> None:
-    """Refuse what the caller's role may not see; stands in front of every route.
+    """Refuse what the caller's role may not see; is in front of every route.
 
     Raises:
         ForbiddenError: it may not.

@@ -31,7 +31,7 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
     ("/workers", "Workers"),
     ("/commit", "Commit"),
 )
-"""Address and name of what stands at the top of every page, for who may see it."""
+"""Address and name of what is at the top of every page, for who may see it."""
 
 
 class Query(BaseModel):
@@ -50,7 +50,7 @@ class Query(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What every template knows of the page that it stands in."""
+    """What every template knows of the page that it is in."""
 
     title: str
     current: str
@@ -76,7 +76,7 @@ class Frame:
 
     @property
     def navigation(self) -> list[tuple[str, str]]:
-        """What stands at the top."""
+        """What is at the top."""
         return [
             (path, name)
             for path, name in NAVIGATION

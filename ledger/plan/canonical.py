@@ -34,7 +34,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=
 def _made_once() -> Callable[[Any], str]:
     """What :meth:`json.JSONEncoder.encode` does for lists and mappings, without its preparation for each call.
 
-    The standard encoder makes its C part anew each time, which costs more than encoding a short record, and planning
+    The standard encoder makes its C part again each time, which costs more than encoding a short record, and planning
     encodes ten for each row. Made here with the very arguments that it uses; where an interpreter has no such part, or
     one that takes other arguments, the standard way is taken.
     """

@@ -35,7 +35,7 @@ from ledger.schema import Attribute, DestinationSchema, KeyPath, Kind
 Origin = Literal["create", "update", "unchanged", "destination"]
 
 MAX_NAMED = 20
-"""Objects that one refusal names; the number of the others is said."""
+"""Objects that one refusal names; the number of the others is reported."""
 
 _NUMBER_BITS = 2**64 - 1
 _REMEMBERED_PEERS = 50_000
@@ -141,7 +141,7 @@ class CollisionIndex:
         """One number below 2**64 for each key that the operation's object has; the object is not added.
 
         Equal keys of one rule have equal numbers. Unequal ones have unequal numbers almost always; only within one
-        process, because numbers are drawn anew for each.
+        process, because numbers are drawn again for each.
         """
         known = self._schema.node(operation.kind)
         if known is None:

@@ -18,7 +18,7 @@ from ledger.plan.repeats import number_array, repeated
 from ledger.schema import DestinationSchema
 
 MAX_COLLIDING: Final = 10_000
-"""Operations of one plan that are compared by their whole keys and named; how many there are besides is said."""
+"""Operations of one plan that are compared by their whole keys and named; the number of further ones is reported."""
 
 
 class CollisionSearch:

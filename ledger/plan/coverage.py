@@ -1,6 +1,6 @@
 """The account of every resource that a plan considered, changed or not (H5 to H26, design 4.12).
 
-``plan/coverage.jsonl`` stands beside the operations and is canonical like them: one line for each mapping entry and
+``plan/coverage.jsonl`` is next to the operations and is canonical like them: one line for each mapping entry and
 object after its filters, each with exactly one action. Forty resources report forty (H11). ``none`` and ``skip`` are
 here alone; they never enter ``operations.jsonl``. The observed values are the before-images that reviews, blame and
 inverse plans read.
@@ -79,7 +79,7 @@ class CoverageLine(_Strict):
 
     Attributes:
         action: ``create``, ``update``, ``remove`` (a recorded delete), ``none`` or ``skip``.
-        tier: that of the operation, or of the kind where there is none; lines are ordered by it.
+        tier: that of the operation, or of the kind if there is none; lines are ordered by it.
         operation_id: present for exactly the first three actions, and that of the operation.
         destination_id: the id that was observed; present unless the object does not exist there.
         differences: the differing fields of an update; of a remove, the values that were there, where they are known.
@@ -156,11 +156,11 @@ class CoverageLine(_Strict):
 
     @property
     def entry_index(self) -> int:
-        """The place of the mapping entry; -1 where there is none, before all others."""
+        """The place of the mapping entry; -1 if there is none, before all others."""
         return -1 if self.entry is None else self.entry.index
 
     def record(self) -> dict[str, Any]:
-        """The record as it stands in a line; what is absent or empty is left out, nulls inside values stay."""
+        """The record as it is in a line; what is absent or empty is left out, nulls inside values stay."""
         record: dict[str, Any] = {
             name: value
             for name, value in vars(self).items()

@@ -29,7 +29,7 @@ def coverage_problem(recorded: Any, coverage: PrivateCopy | None) -> CoveragePro
 
     Args:
         recorded: the value as decoded, None where the key is absent.
-        coverage: the raw file, None where there is none.
+        coverage: the raw file, None if there is none.
     """
     if recorded is None and coverage is None:
         return None

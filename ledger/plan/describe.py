@@ -24,11 +24,11 @@ MAX_NAME = 300
 """Characters of the name of a kind or field, of an id or of a reason."""
 
 MAX_PARTS = 1_000
-"""Parts of an identity, and peers of a list, that one line shows; how many it leaves out is said."""
+"""Parts of an identity, and peers of a list, that one line shows; the number of omitted ones is reported."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,299}")
 _SECRET_NAME = re.compile(
-    r"passw(?:or)?d|passphrase|passcode|secret|credential"  # wherever it stands in a name
+    r"passw(?:or)?d|passphrase|passcode|secret|credential"  # wherever it is in a name
     r"|(?:^|[_-])(?:pass|pwd|pin|otp|psk|tokens?|bearer|communit(?:y|ies)|cookie)(?:$|[_\-\d])"
     r"|(?:^|[_-])(?:api|private|pre_?shared|shared|auth|authentication|encryption|privacy|signing|session|access"
     r"|radius|tacacs|wpa|wep|md5|bgp|ospf|hmac|license|licence)[_-]?keys?(?:$|[_\-\d])",

@@ -66,7 +66,7 @@ class ArtifactInStoreDiffersError(PlanArtifactError):
 
 
 class FurtherFaultsError(PlanArtifactError):
-    """More faults than are kept one by one; how many there are besides is said (G11)."""
+    """More faults than are kept one by one; the number of further ones is reported (G11)."""
 
 
 class PlanFormatApplyUnsupportedError(PlanArtifactError):

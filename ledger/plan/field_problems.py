@@ -29,7 +29,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "literal_error": "is none of {expected}",
     "greater_than_equal": "is less than {ge}",
 }
-"""By the type of the validator's error. What stands in braces comes from our own models, never from the input."""
+"""By the type of the validator's error. What is in braces comes from our own models, never from the input."""
 
 
 def field_problems(exc: ValidationError) -> str:

@@ -142,7 +142,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def confined(run_dir: Path, relative: str) -> Path:
-    """The path of a file that a manifest names, when it stands inside the run directory.
+    """The path of a file that a manifest names, when it is inside the run directory.
 
     Args:
         run_dir: the run directory; it may itself be reached through a link.
@@ -164,7 +164,7 @@ def confined(run_dir: Path, relative: str) -> Path:
 
 
 def require_inside(relative: str) -> PurePosixPath:
-    """A recorded path that names a place below where it is looked for, whatever stands there.
+    """A recorded path that names a place below where it is looked for, whatever is there.
 
     Raises:
         PathOutsideRunError: absolute, empty, with ``.``, ``..``, a backslash or a zero byte.
@@ -197,7 +197,7 @@ def unreadable(path: Path, found: str) -> PlanArtifactUnreadableError:
 
 
 def open_regular(path: Path) -> IO[bytes] | None:
-    """Open a regular file for reading; None where there is nothing at that path.
+    """Open a regular file for reading; None if there is nothing at that path.
 
     Raises:
         PlanArtifactUnreadableError: the path is there and is no regular file, or must not be read.
@@ -217,7 +217,7 @@ def open_regular(path: Path) -> IO[bytes] | None:
 
 
 def read_regular(path: Path, *, at_most: int | None = None) -> bytes | None:
-    """The bytes of a regular file; None where there is nothing at that path.
+    """The bytes of a regular file; None if there is nothing at that path.
 
     Raises:
         PlanArtifactUnreadableError: see :func:`open_regular`; also a file of more than ``at_most`` bytes.

@@ -19,7 +19,7 @@ from ledger.plan.values import check_operation_values, require_known_kind
 from ledger.schema import DestinationSchema, Kind
 
 MAX_FINDINGS: Final = 10_000
-"""Faults of one plan that are named one by one; how many there are besides is said."""
+"""Faults of one plan that are named one by one; the number of further ones is reported."""
 
 
 def operation_findings(

@@ -30,7 +30,7 @@ def decode_manifest(manifest_bytes: bytes | None) -> dict[str, Any]:
     """The manifest as a mapping, whose format version is one that can be read.
 
     Args:
-        manifest_bytes: the raw file, or None where there is none.
+        manifest_bytes: the raw file, or None if there is none.
 
     Raises:
         TornPlanArtifactError: no file, no JSON object, or no format version (A8).

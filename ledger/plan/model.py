@@ -204,7 +204,7 @@ class PlannedOperation(BaseModel):
         return problems
 
     def record(self) -> dict[str, Any]:
-        """The record as it stands in a plan line: absent keys left out, not null."""
+        """The record as it is in a plan line: absent keys left out, not null."""
         values: dict[str, Any] = {name: value for name, value in self if value is not None}
         if self.relationships is not None:
             values["relationships"] = [dict(reference) for reference in self.relationships]

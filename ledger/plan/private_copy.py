@@ -171,7 +171,7 @@ class _Window(io.RawIOBase):
 
 
 def private_copy(path: Path, *, at_most: int = MAX_COPIED_BYTES) -> PrivateCopy | None:
-    """The bytes of a regular file, read once; None where there is nothing at that path.
+    """The bytes of a regular file, read once; None if there is nothing at that path.
 
     Raises:
         PlanArtifactUnreadableError: see :func:`ledger.plan.files.open_regular`; also a file of more than ``at_most``

@@ -56,12 +56,12 @@ class RawPlanArtifact:
 
     @property
     def coverage_lines(self) -> Collection[bytes] | None:
-        """The lines of the coverage with their newlines, read as they are asked for; None where there is none."""
+        """The lines of the coverage with their newlines, read as they are asked for; None if there is none."""
         return None if self.coverage is None else self.coverage.lines()
 
     @property
     def coverage_bytes(self) -> bytes | None:
-        """All bytes of the coverage at once, None where there is none; of a large plan that is a lot of memory."""
+        """All bytes of the coverage at once, None if there is none; of a large plan that is a lot of memory."""
         return None if self.coverage is None else self.coverage.read()
 
 
@@ -85,7 +85,7 @@ def require_plan_directory(run_dir: Path) -> None:
 
     Raises:
         PlanArtifactAbsentError: there is no such directory; the three possible causes are named (A7, C34).
-        PlanArtifactUnreadableError: something else stands there, or it cannot be looked at (A12).
+        PlanArtifactUnreadableError: something else is there, or it cannot be looked at (A12).
     """
     path = run_dir / PLAN_DIRECTORY
     try:
@@ -175,7 +175,7 @@ def require_complete_operations(raw: RawPlanArtifact, recorded: int) -> None:
 
 
 def load_plan_artifact(run_dir: Path) -> PlanArtifact:
-    """Read and parse a saved plan; for an apply, verification stands between the two (P117).
+    """Read and parse a saved plan; for an apply, verification is between the two (P117).
 
     Raises:
         PlanArtifactError: as :func:`read_raw_artifact` and :func:`parse_artifact`.

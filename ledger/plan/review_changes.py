@@ -58,7 +58,7 @@ def field_changes(resource: Resource) -> list[FieldChange]:
     """The fields that matter to a reviewer, by name.
 
     Of an update the differing ones where coverage is recorded, else all that would be sent; of a create all but the
-    identity, which stands beside them; of a recorded delete the values that were observed.
+    identity, which is next to them; of a recorded delete the values that were observed.
     """
     if resource.line is not None and resource.line.differences:
         found = resource.line.differences

@@ -1,6 +1,6 @@
 """A review for programs: the same facts as the printed one, as one JSON document (H22).
 
-Values of secret fields are replaced. Everything else stands in full: nothing is cut, whatever its size.
+Values of secret fields are replaced. Everything else is shown in full: nothing is cut, whatever its size.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stands around the resources of a printed review: header, problems, overlaps, table, notes."""
+"""What is around the resources of a printed review: header, problems, overlaps, table, notes."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # see review_frame
 
 _EXCERPT_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 SUMMARY_LIMIT = 20
-"""Resources of one tier, kind and action that a summary lists; how many it leaves out is said."""
+"""Resources of one tier, kind and action that a summary lists; the number of omitted ones is reported."""
 
 _UNKNOWN_WRITER = "never written through this ledger"
 

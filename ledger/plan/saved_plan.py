@@ -85,7 +85,7 @@ class Resource:
 
     @property
     def tier(self) -> int:
-        """The tier that the operation is written in, or that the kind stands in."""
+        """The tier that the operation is written in, or that the kind is in."""
         return self._source.tier
 
     @property

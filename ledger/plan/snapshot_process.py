@@ -61,7 +61,7 @@ def read_apart(paths: Sequence[Path]) -> list[SnapshotReading]:
         return []
     try:
         done = subprocess.run(
-            # -P: the folder that somebody stands in is no place to import from
+            # -P: never import from the current folder
             [sys.executable, "-P", "-m", __name__],
             input=json.dumps([os.fspath(path) for path in paths]),
             stdout=subprocess.PIPE,

@@ -93,7 +93,7 @@ class StoredLines(_FromLines[bytes]):
 
 
 class StoredOperations(_FromLines[PlannedOperation]):
-    """Operations in stored order. An item is made anew each time."""
+    """Operations in stored order. A new item is made each time."""
 
     def _made(self, line: bytes) -> PlannedOperation:
         return _operation(line)

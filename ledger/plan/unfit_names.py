@@ -1,7 +1,7 @@
 """Names in a schema with which Infrahub accepts the schema and then takes no creates, or no updates, of a kind.
 
 Two things at the server go by names. It reads the input of a write with the methods of a mapping, and a field of the
-same name stands in such a method's place; and it chooses what a mutation does by the first action whose name is found
+same name is in such a method's place; and it chooses what a mutation does by the first action whose name is found
 anywhere in the mutation's, so the name of a kind can make an upsert a create or an update. Its answers are errors of
 its own making, after which nobody may say that nothing was written; so such writes are not sent.
 """

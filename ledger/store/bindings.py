@@ -96,7 +96,7 @@ class BindingQueries:
         return count
 
     async def recorded_at(self, binding_id: int, position: int) -> datetime | None:
-        """When the event at a position was recorded, UTC; None where there is none."""
+        """When the event at a position was recorded, UTC; None if there is none."""
         moment: datetime | None = await self._session.value("recorded_at", binding_id, position)
         return moment
 

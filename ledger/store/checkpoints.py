@@ -70,7 +70,7 @@ class CheckpointQueries:
     async def checkpoints_page(
         self, binding_id: int, *, before: int | None = None, limit: int
     ) -> Sequence[CheckpointMark]:
-        """Checkpoints, newest first; ``before``: those whose event stands in front of this position."""
+        """Checkpoints, newest first; ``before``: those whose event is in front of this position."""
         rows = await self._session.rows(
             "checkpoints_page", binding_id, _BEHIND_ALL if before is None else before, limit
         )

@@ -104,7 +104,7 @@ class Cluster:
             timeout: seconds.
 
         Raises:
-            ServerStartError: it did not; the end of its log is told.
+            ServerStartError: it did not; the end of its log is reported.
             UnsafeSocketFolderError: the socket's folder is not ours alone.
         """
         self._clear_stale_pid(timeout)

@@ -1,4 +1,4 @@
-"""The embedded database's folder: what stands in it, whose it is, and the passwords of its roles.
+"""The embedded database's folder: what is in it, whose it is, and the passwords of its roles.
 
 ::
 
@@ -85,7 +85,7 @@ class DataFolder:
     def was_shut_down(self) -> bool:
         """Whether the cluster's own record says that its last server was stopped, and did not just end.
 
-        The record begins with two versions of formats behind the cluster's identity; the state stands behind those.
+        The record begins with two versions of formats behind the cluster's identity; the state is after those.
         """
         try:
             head = (self.data / "global" / "pg_control").read_bytes()[: _CONTROL.size]

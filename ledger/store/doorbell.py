@@ -80,7 +80,7 @@ class Doorbell:
         return self._events.setdefault(str(binding_id), asyncio.Event())
 
     async def run_until(self, stop: asyncio.Event) -> None:
-        """Listen until ``stop`` is set; a database that is away is tried again."""
+        """Listen until ``stop`` is set; a database that is unreachable is tried again."""
         while not stop.is_set():
             try:
                 await self._listen(stop)

@@ -50,7 +50,7 @@ class _Contents:
 
 
 async def rebuild(projector_dsn: str, *, allow_unsafe_fsync: bool = False, page_size: int = PAGE) -> list[Rebuilt]:
-    """Compute every projection of every binding anew, compare, and put the new one in place where they differ.
+    """Recompute every projection of every binding, compare, and put the new one in place where they differ.
 
     The log is the truth: a live projection that differs, or is not there, is replaced.
 

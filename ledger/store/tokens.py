@@ -52,7 +52,7 @@ class TokenQueries:
         return until
 
     async def revoke_token(self, token_id: str) -> bool:
-        """End a token; again is harmless. False where there is none with this id."""
+        """End a token; again is harmless. False if there is none with this id."""
         return bool(await self._session.value("revoke_api_token", token_id))
 
     async def note_token_used(self, token_id: str) -> None:

@@ -105,7 +105,7 @@ class WriterStore:
     async def claim(
         self, binding_id: int, *, owner: str, ttl: float, settle: float, body_host: str, body_process_id: str
     ) -> Lease:
-        """Take a lease that is free or has run out; ``writer.opened`` stands in the same transaction.
+        """Take a lease that is free or has run out; ``writer.opened`` is appended in the same transaction.
 
         Args:
             binding_id: what to write to.

@@ -1,6 +1,6 @@
 """Checks of one declared destination: only reads, over the same connection layer as a run, and nothing is guessed.
 
-:func:`destination_checks` lists them. Later ones need earlier ones, so that one fault is told once.
+:func:`destination_checks` lists them. Later ones need earlier ones, so that one fault is reported once.
 """
 
 from __future__ import annotations

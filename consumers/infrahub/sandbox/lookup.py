@@ -46,7 +46,7 @@ def by_id_or_hfid(branch: BranchStore, kind: KindModel, data: Mapping[str, Any])
 
 
 def by_hfid(branch: BranchStore, kind: KindModel, hfid: list[Any]) -> Node | None:
-    """The object of a human-friendly id, None where there is none.
+    """The object of a human-friendly id, None if there is none.
 
     Raises:
         MutationRefusedError: the kind has none, or one of another length.

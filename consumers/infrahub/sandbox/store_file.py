@@ -2,7 +2,7 @@
 
 The file is a list of lines, each with a digest over itself and the line before it. Its first part is the whole store,
 written beside the file and put in its place in one step; behind that, each write that was answered is a line. When a
-sandbox starts, it reads the file and writes it anew as one whole store. A line that a kill cut off is at the very end
+sandbox starts, it reads the file and writes it again as one whole store. A line that a kill cut off is at the very end
 and belongs to a request that nobody was answered; everything else that does not add up is refused by name.
 
 What a power loss takes is not promised: lines are handed to the operating system, not waited for.
@@ -37,7 +37,7 @@ from ledger.plan.errors import PlanWriteFailedError
 from ledger.plan.files import DurableFile
 
 _REWRITE_FROM = 16 * 1024 * 1024
-"""Bytes of answered writes behind the whole store from which on it may be written anew."""
+"""Bytes of answered writes behind the whole store from which on it may be rewritten."""
 
 
 class StoreFile:
@@ -61,7 +61,7 @@ class StoreFile:
 
     @property
     def seed(self) -> str | None:
-        """The seed that the kept store was made with; None where there is none yet."""
+        """The seed that the kept store was made with; None if there is none yet."""
         return self._held.seed
 
     @property
@@ -128,7 +128,7 @@ class StoreFile:
     # --- writing
 
     def _append(self, line: bytes) -> None:
-        """One line; where a part of it finds no room, the file is written anew as a whole the next time."""
+        """One line; where a part of it finds no room, the file is rewritten as a whole the next time."""
         if self._file is None:
             raise RuntimeError("a store file that is not open")
         try:
@@ -142,7 +142,7 @@ class StoreFile:
         self._behind += len(line)
 
     def _rewrite(self) -> None:
-        """The whole store anew, in one step."""
+        """Rewrite the whole store, in one step."""
         self._previous = ""
         size = 0
         try:
