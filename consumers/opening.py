@@ -72,7 +72,7 @@ async def _require_wanted(order: Order, control: RunControl) -> None:
     if stop is not None:
         raise StoppedBeforeItsStartError(
             checked=f"the order to {order.kind} run {order.run_id}, while its destination was opened",
-            expected="that nobody ends the run",
+            expected="that the run is not stopped",
             found=f"{stop.by} ended it: {stop.reason}",
             next_action="nothing; to order it again use `resume`",
         )

@@ -275,8 +275,8 @@ async def _kept_offsets(admin: Any, settings: TopicSettings) -> BrokerCheck:
     return BrokerCheck(
         _OFFSETS_KEPT,
         Verdict.HOLDS if least >= wanted else Verdict.WEAK,
-        f"at least {wanted}, as long as commits are kept; else intakes that were all away for longer read again what "
-        "they had taken, which the inbox knows",
+        f"at least {wanted}, as long as commits are kept; otherwise, if all intakes are stopped for "
+        "longer, they read old commits again (the inbox ignores them)",
         str(least) if found else "unknown",
         "nothing" if least >= wanted else f"set {_OFFSETS_KEPT}={wanted} in the brokers' configuration",
     )

@@ -165,7 +165,7 @@ def _optional_text(headers: Headers, name: str) -> str | None:
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
-        raise _unreadable(f"the header {name}", "text in UTF-8", "bytes that are none") from None
+        raise _unreadable(f"the header {name}", "text in UTF-8", "bytes that are not valid") from None
 
 
 def _text(headers: Headers, name: str) -> str:

@@ -156,7 +156,7 @@ def _incomplete(kind: str, expected: str, found: str) -> IncompleteExtractionErr
         checked=f"the destination side, kind {kind}",
         expected=expected,
         found=found,
-        next_action="make the plan again while nobody writes to the destination; nothing was planned",
+        next_action="plan again while nobody writes to the destination; nothing was planned",
     )
 
 

@@ -81,7 +81,7 @@ def _settle_one_class(waiting: Sequence[SourceRecord], index: PeerIndex) -> bool
         record.faults.append(
             IdentityCycleError(
                 checked=f"the identity of {record.label}",
-                expected="an identity that can be told without itself",
+                expected="an identity that does not depend on itself",
                 found="references among the identifiers that lead back to the object",
                 next_action="choose identifiers of this kind that do not need each other",
             )

@@ -119,7 +119,7 @@ def _incomplete(endpoint: str, expected: str, found: str) -> IncompleteExtractio
         checked=f"the source side, endpoint {endpoint}",
         expected=expected,
         found=found,
-        next_action="make the plan again while the source is not changing; nothing was planned",
+        next_action="plan again while the source is not changing; nothing was planned",
     )
 
 

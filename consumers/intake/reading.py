@@ -294,7 +294,7 @@ def _vanished(error: OffsetOutOfRangeError) -> VanishedOffsetsError:
     return VanishedOffsetsError(
         checked="the next message to read",
         expected="that it is still in the topic",
-        found=f"gone by retention, or the topic was made anew: {told}",
+        found=f"removed by retention, or the topic was recreated: {told}",
         next_action="commit the runs of that time again; then set the group's offsets by hand and start the intake",
     )
 

@@ -180,7 +180,7 @@ def _require_same_log(row: BindingRow, event: StoredEvent, position: int, head: 
     if (event.position, event.prev_hash) == (position + 1, head):
         return
     raise RelayedElsewhereError(
-        checked=f"how the log of {row.binding} goes on behind position {position}",
+        checked=f"how the log of {row.binding} continues after position {position}",
         expected=f"event {position + 1} behind hash {head.hex()}",
         found=f"event {event.position} behind hash {event.prev_hash.hex()}",
         next_action="run `apply-ledger verify`, and `verify --from-kafka` for what the topic holds",

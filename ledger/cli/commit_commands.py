@@ -41,7 +41,7 @@ def _storable(text: str | None) -> str | None:
         raise UsageError(
             checked="--reason and --actor",
             expected="text in UTF-8",
-            found="bytes that are none",
+            found="bytes that are not UTF-8",
             next_action="give it in UTF-8; check the locale of this terminal",
         )
     return text

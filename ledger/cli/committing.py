@@ -188,7 +188,7 @@ def _not_taken(commit: PlanCommit, place: MessagePlace, seconds: float) -> Commi
     return CommitNotTakenError(
         checked=f"the commit of run {commit.run_id}, message {place}",
         expected="that an intake takes it into the inbox",
-        found=f"none has for {seconds:.0f} s",
+        found=f"no intake has taken it within {seconds:.0f} s",
         next_action="start `apply-ledger work` with these brokers; the commit waits on its topic, and committing it"
         " again is one order",
     )

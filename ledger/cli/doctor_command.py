@@ -208,4 +208,4 @@ def _no_ledger(settings: Settings) -> Said:
             "a folder that holds no ledger, or that this user may not read",
             "run this as the user whose ledger it is, or check APPLY_LEDGER_DATA_DIR or APPLY_LEDGER_DSN",
         )
-    return good("none yet; planning and applying make one")
+    return good("none yet; plan and apply create one")

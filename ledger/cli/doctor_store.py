@@ -27,4 +27,4 @@ async def of_store(settings: Settings) -> AsyncGenerator[CheckResult, None]:
     except ApplyLedgerError as exc:
         yield CheckResult(subject, "bucket", failure(f"{exc.checked}: {exc.found}", exc.next_action))
     else:
-        yield CheckResult(subject, "bucket", good("it is there and can be read; `commit` shows whether it takes runs"))
+        yield CheckResult(subject, "bucket", good("it exists and can be read; `commit` shows if it takes runs"))

@@ -59,7 +59,7 @@ def export(
     }
     write_rows([row], form=output, stream="exports", columns=EXPORT_COLUMNS)
     if not row["checkpoint"]:
-        people.print("without a checkpoint nobody can tell it from one that was made up; publish one before exporting")
+        people.print("without a checkpoint nobody can tell this export from a forged one; publish one before exporting")
     next_command(f"apply-ledger verify --export {folder}")
     return ExitCode.DONE
 

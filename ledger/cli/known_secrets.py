@@ -38,7 +38,7 @@ def refuse_secrets(settings: Settings, *, config_file: Path | None = None, **wor
         if text and (redactor.holds_secret(text) or SHAPE.search(text)):
             raise SecretInWordsError(
                 checked=f"--{option}",
-                expected="words without a credential: they stand in the ledger for good",
+                expected="text without a credential: it is kept in the ledger for ever",
                 found="a token of a destination or of the API, or a password of the database or the brokers",
                 next_action="write it without the credential; if others have seen that text, change the credential",
             )

@@ -36,7 +36,7 @@ def _warn_of_a_closed_folder(settings: Settings) -> None:
     """No ledger at all is how everybody begins; one that cannot be looked at must not pass for that."""
     folder = None if settings.dsn is not None else embedded(settings).status().folder
     if folder is not None and occupied(folder):
-        what = "holds no ledger, or none that this user may read: who else wrote these objects is not known"
+        what = "has no ledger, or none that this user may read: writes of other sources are not known"
         people.print(f"warning: {folder} {what}", style="yellow")
 
 

@@ -123,7 +123,7 @@ class Told:
         what = object_text(operation.kind, operation.identity, secrets=self._secrets)
         line = Text.assemble((f"{SIGNS[effect.outcome]} {effect.outcome:<9} ", style), what)
         if effect.outcome in ("updated", "unchanged") and operation.action == "create":
-            line.append("  a create that meets an object which is there", style="yellow")
+            line.append("  a create of an object that already exists", style="yellow")
         if effect.after_stop:
             line.append("  (behind the stop)", style="dim")
         page.line(line)

@@ -207,7 +207,7 @@ def _snapshot(run_dir: Path, artifact: PlanArtifact, schema: DestinationSchema) 
     from consumers.infrahub.observed import observed_in_snapshot
 
     if not _was_observed(run_dir, artifact):
-        return [], "because the plan kept none and nothing was asked"
+        return [], "because the plan has no snapshot and the destination was not contacted"
     return list(
         observed_in_snapshot(run_dir, schema)
     ), f"as observed for the plan at {clock(artifact.manifest.created_at)}"

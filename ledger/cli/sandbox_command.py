@@ -31,9 +31,7 @@ def sandbox(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     store: Annotated[
         Path | None,
-        typer.Option(
-            "--store", help="File that stores the data, for the next start."
-        ),
+        typer.Option("--store", help="File that stores the data, for the next start."),
     ] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
@@ -51,7 +49,7 @@ def sandbox(
     def restored(kept: StoreFile) -> None:
         found["objects"] = kept.objects
         if kept.lost_unanswered:
-            people.print("a write was cut off when it was last killed; nobody had been answered", style="yellow")
+            people.print("the last write was cut off by a kill; it had not been answered", style="yellow")
 
     def started(url: str) -> None:
         if output is not OutputForm.TABLE:

@@ -138,7 +138,7 @@ async def _locked_cursor(connection: Any, place: Place) -> Cursor:
     if row is None:
         raise ProjectionCollisionError(
             checked=f"the cursor of the projection {place.projection.name} of binding {place.binding_id}",
-            expected="that it is there until the comparison",
+            expected="that it exists until the comparison",
             found="that it was removed, or the answer to its removal was lost",
             next_action="run the rebuild again",
         )

@@ -61,7 +61,7 @@ def _refused(what: str, expected: str, found: str) -> MigrationFileError:
         checked=f"the migration file {what}",
         expected=expected,
         found=found,
-        next_action="correct the file, or install this program anew",
+        next_action="correct the file, or reinstall this program",
     )
 
 

@@ -34,7 +34,7 @@ OWN_STATES: Mapping[str, Meaning] = {
     "LG001": Meaning(
         errors.FencedWriterError,
         "the owner and epoch that hold the binding",
-        "nothing was appended; let the process that holds the binding go on, or start a writer anew",
+        "nothing was appended; let the process that holds the binding continue, or restart the writer",
     ),
     "LG002": Meaning(errors.EpochMovedError, "the epoch that was read before the claim", "claim again"),
     "LG003": Meaning(
@@ -42,7 +42,7 @@ OWN_STATES: Mapping[str, Meaning] = {
     ),
     "LG004": Meaning(errors.EventConflictError, "the content of the first time under a known event id", _ALARM),
     "LG005": Meaning(
-        errors.HeadMismatchError, "the head that the caller believes in", "read the binding again, then decide anew"
+        errors.HeadMismatchError, "the head that the caller believes in", "read the binding again, then decide again"
     ),
     "LG006": Meaning(errors.QuietPeriodError, "that earlier requests have settled", "wait for the seconds named"),
     "LG007": Meaning(errors.BodyTooLargeError, "a body of at most 256 KiB", "shorten it, or store its list as detail"),
@@ -73,10 +73,10 @@ OWN_STATES: Mapping[str, Meaning] = {
     "LG016": Meaning(errors.RunFinishedError, "a run that has not ended", "make a fresh plan if something is missing"),
     "LG017": Meaning(
         errors.RunStillOpenError,
-        "a run that ended and that nobody goes on with",
-        "leave it to its writer (where none runs, `apply-ledger apply` is one), or stop it first",
+        "a run that has ended and has no open order",
+        "leave it to its writer (if none runs, start `apply-ledger apply`), or stop it first",
     ),
-    "LG018": Meaning(errors.OrderConflictError, "an open order with this content", "look at the order that is there"),
+    "LG018": Meaning(errors.OrderConflictError, "an open order with this content", "check the existing order"),
     "LG019": Meaning(errors.PlanConflictError, "the plan that the checksum names", _ALARM),
     "LG020": Meaning(errors.ArtifactConflictError, "the artifact that was stored first", _ALARM),
     "LG021": Meaning(errors.InvalidCallError, "arguments that belong together", _DEFECT),
@@ -87,11 +87,11 @@ OWN_STATES: Mapping[str, Meaning] = {
     "LG024": Meaning(
         errors.MessageConflictError,
         "the message that was refused from this place before",
-        "find out whether the topic was made anew; an intake that starts over needs a topic of another name",
+        "find out whether the topic was recreated; an intake that starts again needs a topic with another name",
     ),
     "LG025": Meaning(errors.RelayHeldError, "a relay that is free", "leave it to the process that relays now"),
     "LG026": Meaning(
-        errors.RelayFencedError, "the claim that holds the relay", "nothing: the process that holds it now goes on"
+        errors.RelayFencedError, "the claim that holds the relay", "nothing: the process that holds it now continues"
     ),
     "LG027": Meaning(errors.RelayCursorError, "a place further on in this very log", _ALARM),
     "LG030": Meaning(
@@ -113,7 +113,7 @@ STANDARD_STATES: Mapping[str, Meaning] = {
     "22P05": Meaning(errors.BodyRefusedError, "text without U+0000", "escape the text before it is recorded"),
     "22021": Meaning(errors.BodyRefusedError, "UTF-8 text without U+0000", "escape the text before it is recorded"),
     "23502": Meaning(errors.ConstraintRefusedError, "a value in each required column", _DEFECT),
-    "23503": Meaning(errors.ConstraintRefusedError, "a row that is there", _DEFECT),
+    "23503": Meaning(errors.ConstraintRefusedError, "an existing row", _DEFECT),
     "23505": Meaning(errors.DuplicateFactError, "a fact that is recorded once", _ALARM),
     "23514": Meaning(errors.ConstraintRefusedError, "a value that the tables' rules allow", _DEFECT),
     "25006": Meaning(
@@ -136,7 +136,7 @@ STANDARD_STATES: Mapping[str, Meaning] = {
     "42883": Meaning(errors.NotMigratedError, "this program's database functions", "run 'apply-ledger migrate'"),
     "42P05": _EXCHANGED,
     "42P01": Meaning(errors.NotMigratedError, "this program's tables", "run 'apply-ledger migrate'"),
-    "53100": Meaning(errors.LedgerUnavailableError, "room on the server's disk", "free disk space, then go on"),
+    "53100": Meaning(errors.LedgerUnavailableError, "room on the server's disk", "free disk space, then try again"),
     "53300": Meaning(errors.LedgerUnavailableError, "a free connection slot", _ASK_AGAIN),
     "55P03": Meaning(errors.LedgerBusyError, "a lock that is free in time", _ASK_AGAIN),
     "57014": Meaning(errors.LedgerBusyError, "an answer within the server's time limit", _ASK_AGAIN),
@@ -154,13 +154,13 @@ CLASSES: Mapping[str, Meaning] = {
     "53": Meaning(
         errors.LedgerUnavailableError,
         "a server with memory, disk and connections to spare",
-        "look at the database server's log and give it what it lacks, then go on",
+        "check the database server's log, add the missing resources, then run the command again",
     ),
     "57": Meaning(errors.LedgerUnavailableError, "a server that its operator lets run", _ASK_AGAIN),
     "58": Meaning(
         errors.LedgerUnavailableError,
         "a server that can read and write its files",
-        "look at the database server's log and at its disk, then go on",
+        "check the database server's log and its disk, then run the command again",
     ),
     "XX": Meaning(
         errors.UnexpectedDatabaseError,

@@ -127,7 +127,7 @@ class _Faults:
             raise SourceUnreadableError(
                 checked=self._name,
                 expected=_EXPECTED,
-                found=f"{self.total:,} lines that are none, the first of them in {self._kept[0].checked}",
+                found=f"{self.total:,} invalid lines, the first of them in {self._kept[0].checked}",
                 next_action="correct these lines of the source",
                 faults=[finding for fault in self._kept for finding in fault.findings],
             )
