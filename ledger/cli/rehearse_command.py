@@ -54,9 +54,7 @@ def rehearse(
     run: RunArgument,
     schema: Annotated[
         Path | None,
-        typer.Option(
-            "--schema", help="Saved answer to GET /api/schema; the destination is not contacted."
-        ),
+        typer.Option("--schema", help="Saved answer to GET /api/schema; the destination is not contacted."),
     ] = None,
     config_file: Annotated[
         Path | None, typer.Option("--config-file", help="The sync's configuration file, if it was moved.")

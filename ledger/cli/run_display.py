@@ -64,7 +64,7 @@ def _print_overlaps(document: Mapping[str, Any]) -> None:
     if not overlaps:
         return
     console = data_console()
-    console.print(Text(f"  overwrites writes of other sources since the plan was made: {total:,} objects", style="yellow"))
+    console.print(Text(f"  overwrites later writes of other sources: {total:,} objects", style="yellow"))
     for overlap in overlaps[:OVERLAP_LIMIT]:
         fields = words(", ".join(overlap["fields"])) or "no field differs"
         what = object_text(overlap["kind"], overlap["identity"])
