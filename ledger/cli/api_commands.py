@@ -55,9 +55,9 @@ def serve(
     ] = None,
     key: Annotated[Path | None, typer.Option("--tls-key", help="PEM file with the private key.")] = None,
 ) -> int:
-    """Serve the ledger over HTTP until SIGTERM. Every request needs a token (`token create`), or --local is given.
+    """Serve dashboard and HTTP API until SIGTERM. Requests need a token (`token create`), unless --local is given.
 
-    It reads and takes orders; it applies nothing. `work` carries the orders out.
+    It accepts orders but applies nothing; `work` carries them out.
     """
     if (certificate is None) != (key is None):
         raise UsageError(

@@ -68,7 +68,7 @@ def verify(
     proof: Annotated[Path | None, typer.Option("--proof", help="A file of `prove`, without the ledger.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Check the chain of events, the stored plans and the outcomes; say what held and what could not be checked."""
+    """Check the chain of events, the stored plans and the outcomes; report what holds and what was not checked."""
     settings = settings_of(context)
     if from_kafka:
         wanted = None if url is None else DestinationBinding(url=normalised_url(url), branch=branch or "main")
@@ -159,7 +159,7 @@ def _print_report(report: VerifyReport) -> None:
 
 
 def rebuild(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> int:
-    """Compute every projection from the first event again and compare it with the live one, byte for byte."""
+    """Recompute every projection from the first event and compare it with the live one, byte for byte."""
     settings = settings_of(context)
     require_ledger(settings)
     found, names = run_async(_rebuild(settings))

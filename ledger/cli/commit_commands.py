@@ -110,7 +110,7 @@ def commit(
     config_file: ConfigFileOption = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Order a reviewed plan to be applied; whoever serves the destination carries it out in the order of the inbox."""
+    """Give the order to apply a reviewed plan; the writer of the destination carries orders out one after the other."""
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
@@ -135,7 +135,7 @@ def apply(
     wait_timeout: WaitTimeoutOption = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Commit a reviewed plan and wait for its end; where nobody serves the destination, be its writer meanwhile."""
+    """Commit a reviewed plan and wait for its end; if no process serves the destination, be its writer."""
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
@@ -169,7 +169,7 @@ def resume(
     wait_timeout: WaitTimeoutOption = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Go on with a run that stopped, failed, was interrupted or refused: from its first operation without a success."""
+    """Continue a stopped, failed, interrupted or refused run with its first operation that has not succeeded."""
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
     refuse_secrets(settings, reason=reason, actor=actor)
@@ -196,7 +196,7 @@ def resume(
 
 
 def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", actor: ActorOption = None) -> int:
-    """Ask the writer to stop a run between two operations. What was written stays; `resume` goes on."""
+    """Stop a run between two operations. What was written stays written; `resume` continues the run."""
     settings = settings_of(context)
     refuse_secrets(settings, reason=reason, actor=actor)
     run_id = run_id_of(run)

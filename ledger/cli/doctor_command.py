@@ -48,11 +48,11 @@ def doctor(
     branch: Annotated[str | None, typer.Option("--branch", help="Branch of the sync's destination.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Check the declared destinations and the ledger. Nothing is written anywhere, and no secret is shown.
+    """Check the declared destinations and the ledger. Nothing is written, and no secret is shown.
 
-    With a sync its destination alone is looked at, and the kinds that it writes: whether they are there, what their
-    objects converge on, and whether the account may write them. Exit code 0, or 1 where something fails; a warning is
-    for a person to decide on and fails nothing.
+    With a sync only its destination is checked, and the kinds that it writes: whether they exist, how their objects are
+    matched, and whether the account may write them. Exit code 1 if a check failed, otherwise 0; warnings do not
+    change it.
     """
     if name is not None and config_file is not None:
         raise UsageError(

@@ -48,9 +48,9 @@ def history(
     branch: BranchOption = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Everything that was ever asserted of one object, oldest first: applied, failed and unknown alike.
+    """Show every attempt to write one object, oldest first, whether applied, failed or unknown.
 
-    Values are what plans asserted and what they had observed before; the destination is not read.
+    Values are those that plans wrote and those that they had observed before; the destination is not read.
     """
     found = _found(context, kind, identity, url, branch)
     if output is OutputForm.JSON:
@@ -73,10 +73,10 @@ def blame(
     branch: BranchOption = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Each attribute of one object: its value, and the event, run, plan, source, actor and reason it is from.
+    """Show for each attribute of one object its value, and the event, run, plan, source, actor and reason that set it.
 
     A later attempt whose answer was lost may have written another value: such an attribute is marked as in doubt.
-    `--output json` has the before-images and all earlier assertions as well.
+    `--output json` also has the old values and all earlier writes.
     """
     found = _found(context, kind, identity, url, branch)
     documents = [entry.blame() for entry in found]

@@ -74,7 +74,7 @@ def init(
     ] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Create the topics that are missing, and name what differs in those that are there. Repeating it is harmless."""
+    """Create missing topics, and report settings of existing ones that differ. Repeating it is harmless."""
     from consumers.topics import create_topics
 
     settings = topic_settings(

@@ -69,7 +69,7 @@ def plan(
     ] = False,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Compare a source with its destination and save what would have to change; the destination is only read."""
+    """Compare a source with its destination and save the changes as a plan; the destination is only read."""
     from producers.config import find_configuration, load_configuration
 
     if (name is None) == (config_file is None):
@@ -102,7 +102,7 @@ def show(
     kind: Annotated[str | None, typer.Option("--kind", help="Only resources of this kind.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Review a saved plan: what it would change, who wrote that last, whether it is stale. Nothing is written."""
+    """Show a saved plan: what it would change, who wrote that last, whether it is stale. Nothing is written."""
     settings = settings_of(context)
     saved = _saved(find_run_directory(settings.cache_dir, run))
     told = run_async(what_the_ledger_says(settings, saved))

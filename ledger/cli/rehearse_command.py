@@ -63,11 +63,11 @@ def rehearse(
     kind: Annotated[str | None, typer.Option("--kind", help="List only operations on this kind.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Apply a saved plan to a sandbox born from the destination's schema and the plan's snapshot of it.
+    """Dry run: apply a saved plan to a sandbox with the destination's schema and the plan's snapshot.
 
-    The destination is only read, the ledger is not touched, and nothing of a rehearsal is recorded. Exit code 0 where
-    an apply would carry out everything, 3 where the writer would refuse the plan before its first write, 4 where an
-    operation would be refused.
+    The destination is only read, the ledger is not touched, and nothing is recorded. Exit code 0 if an apply would
+    carry out everything, 3 if the writer would refuse the plan before its first write, 4 if an operation would be
+    refused.
     """
     settings = settings_of(context)
     summary = run_async(_rehearse(settings, run, schema, config_file, output, detail=detail, kind=kind))

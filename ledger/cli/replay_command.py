@@ -102,12 +102,12 @@ def replay(
     ] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """List events exactly as they were recorded, in order; or, with --state, the state that they assert.
+    """List events exactly as they were recorded, in order; or, with --state, the resulting state of the objects.
 
-    With --onto it is a drill: every applied operation is asserted, in order, in an empty Infrahub branch or a sandbox,
-    and what stands there afterwards is compared with the asserted state. Nothing of it is recorded.
+    With --onto it is a restore test: every applied operation is sent again, in order, to an empty Infrahub branch or a
+    sandbox, and the result is compared with the recorded state. Nothing is recorded.
 
-    A PLACE is a position, or a date or time in ISO 8601 (in UTC where it names no zone).
+    A PLACE is a position, or a date or time in ISO 8601 (UTC unless a zone is given).
     """
     from ledger.audit.window import place_of
 

@@ -35,9 +35,9 @@ def sandbox(
     ] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Serve a sandbox Infrahub until Ctrl-C, in memory or with its store in a file.
+    """Serve a sandbox Infrahub until Ctrl-C, in memory or with its data in a file.
 
-    Its token is INFRAHUB_API_TOKEN, else a fresh one is shown; it is not kept in the file.
+    Its token is INFRAHUB_API_TOKEN, else a new one is shown; it is not stored in the file.
     """
     from consumers.infrahub.sandbox.server import serve
 

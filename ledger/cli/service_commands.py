@@ -46,7 +46,7 @@ def work(
 ) -> int:
     """Serve every declared destination until SIGTERM: take commits in order, apply, record, relay.
 
-    Any number may run, on any number of hosts: each destination has one writer at a time, and they share them evenly.
+    Any number of workers may run, on any hosts: they share the destinations, and each has one writer at a time.
     """
     wanted = WantedParts(intake, writers, relay, metrics_port, metrics_host)
     return run_traced(serve(settings_of(context), wanted))
@@ -64,7 +64,7 @@ def up(
 
 
 def down(context: typer.Context) -> int:
-    """Stop the embedded database. Its data stays; any command starts it again."""
+    """Stop the embedded database. Its data is kept; any command starts it again."""
     settings = settings_of(context)
     _require_embedded(settings, "down")
     server = embedded(settings)
@@ -86,7 +86,7 @@ def migrate(
     context: typer.Context,
     status: Annotated[bool, typer.Option("--status", help="Only start the database and print where it is.")] = False,
 ) -> int:
-    """Bring the ledger's database up to date, as its administrator (APPLY_LEDGER_ADMIN_DSN)."""
+    """Update the schema of the ledger's database, as its administrator (APPLY_LEDGER_ADMIN_DSN)."""
     settings = settings_of(context)
     if settings.dsn is None and settings.admin_dsn is None:
         if status:
