@@ -1,4 +1,4 @@
-"""Reasons for a run not to go on: an order to stop it, an interrupted command, or a process that is told to end."""
+"""Reasons to end a run early: an order to stop it, an interrupted command, or a process that must end."""
 
 from __future__ import annotations
 

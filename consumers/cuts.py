@@ -1,4 +1,4 @@
-"""Lists in event bodies: cut where they do not fit, with the whole list stored beside the events by its digest."""
+"""Truncates lists in event bodies that are too long, and stores the whole list under its digest next to the events."""
 
 from __future__ import annotations
 

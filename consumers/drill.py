@@ -1,4 +1,4 @@
-"""The drill: everything that a ledger says was applied, asserted once more onto an empty place, and compared.
+"""Restore test: sends every applied operation of a ledger to an empty destination again, and compares the result.
 
 It shows that yesterday can be rebuilt from the ledger alone. Nothing of it is recorded. Ids are the destination's, so
 they are others: an update is keyed by the id that the rebuilt object has now. What the ledger cannot rebuild is named

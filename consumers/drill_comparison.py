@@ -1,4 +1,4 @@
-"""The rebuilt objects beside the asserted state: in one pass over each side, in bounded memory."""
+"""Compares rebuilt objects with the recorded state in one pass over each side, in bounded memory."""
 
 from __future__ import annotations
 

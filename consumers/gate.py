@@ -1,4 +1,4 @@
-"""Everything that is checked before the first write, in its order; every failure is named at once (P100 to P109).
+"""All checks before the first write, in their order; all failures are reported at once (P100 to P109).
 
 The run directory must hold a plan; its files are read once; those bytes are verified together with the destination's
 write surface, the binding and the commit; then the same bytes are parsed, and all operations are checked. Only what

@@ -1,4 +1,4 @@
-"""What other sources wrote since this plan was made (design 7.9): several sources feed one destination.
+"""Finds writes of other sources to the same objects since a plan was made (design 7.9).
 
 Nothing is read from the destination: the stored plans and the recorded outcomes say which objects another source
 wrote after the ledger position at which this plan's destination was read.

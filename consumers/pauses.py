@@ -1,4 +1,4 @@
-"""Named points of the writer's life at which something outside may hold, freeze or kill it.
+"""Named points of the writer at which tests may hold, freeze or kill it.
 
 Fault tests pass a hook; in service nothing is passed and nothing happens. The names are the vocabulary of the tests
 "killed at X" and "frozen at X". There is no way to reach a hook from the environment or from a configuration file.

@@ -1,4 +1,4 @@
-"""The checks of a committed plan that need nothing but its bytes, its commit and the destination's schema.
+"""The checks of a committed plan that need only its bytes, its commit and the destination's schema.
 
 The gate runs them before the first write of a run, a rehearsal before it rehearses anything.
 """

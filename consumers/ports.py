@@ -1,4 +1,4 @@
-"""What the writer needs of the ledger, as protocols: the store of :mod:`ledger.store`, or one in memory for tests."""
+"""Protocols of the ledger that the writer uses: the store of :mod:`ledger.store`, or one in memory for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a writer tells people while it works. The ledger is the record; this is only for showing."""
+"""Progress of a writer, for display only; the ledger is the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of one run: built with the ids they must have, appended through the lease, folded into the run's history."""
+"""Records the events of a run: builds them with their ids, appends them under the lease, updates its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sharing bindings evenly among workers: who may claim next, and who gives one up.
+"""Distributes bindings evenly among workers: which worker may claim next, and which gives one up.
 
 This only balances load. Who may write is decided by the lease in PostgreSQL alone, so a worker that
 cannot be heard, or a table of workers that is wrong, costs evenness and nothing else. A free binding is taken by the

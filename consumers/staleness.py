@@ -1,4 +1,4 @@
-"""Whether a newer plan of the same source was applied since a plan was made (design 7.7).
+"""Checks whether a newer plan of the same source has been applied since a plan was made (design 7.7).
 
 The gate refuses such a plan and a review says so beforehand; both ask here, so that they cannot disagree.
 """

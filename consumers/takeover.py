@@ -1,4 +1,4 @@
-"""What a successor does about the operation that its predecessor left in flight (design 7.3).
+"""Handles the operation that the previous writer left in flight (design 7.3).
 
 A dead process says nothing about the destination. So the operation is recorded as unknown, from the mark alone, and
 the run as interrupted; whether it goes on is decided afterwards, by the commit's ``on_crash``. Both events stand in

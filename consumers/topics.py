@@ -1,4 +1,4 @@
-"""The two topics as the guarantees need them: made where they are missing, compared where they are there.
+"""Creates or checks the two topics with the settings that the guarantees need.
 
 ``plan-commits`` carries orders: what is acknowledged must survive the loss of a broker, and must not be gone before an
 intake has read it. ``ledger-events`` carries the record: a reader of the topic alone can verify the chain only as long

@@ -1,4 +1,4 @@
-"""Small checks of what an installation stands on: each looks at one thing, says what it found and what to do.
+"""Checks of an installation: each checks one thing and reports what it found and what to do.
 
 A check lives where the thing is known (the destination's with the destination, the database's with the store); here is
 only what they have in common, and the order in which they run. A check that cannot be made because an earlier one

@@ -1,4 +1,4 @@
-"""Names that people mistype: an unknown one is reported with the known one that it may have been meant for."""
+"""Finds the known name that a mistyped name may have been meant for."""
 
 from __future__ import annotations
 

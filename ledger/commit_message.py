@@ -1,4 +1,4 @@
-"""A plan commit as a message: key, headers and body, and what makes one no commit (design 5).
+"""A plan commit as a message: key, headers and body, and the checks of a received one (design 5).
 
 The key is the binding, so that one partition holds all commits of a destination in their order. Headers are the
 attributes of CloudEvents in Kafka's binary mode. The body is the commit's canonical bytes and carries no operations:

@@ -1,4 +1,4 @@
-"""What a machine can run short of: memory, disk, open files, processes. Such an end says nothing about a plan.
+"""Exhausted resources of the machine: memory, disk, open files, processes. They say nothing about a plan.
 
 A program that is out of memory or disk space has no defect, and what it was asked to do has no fault. So these ends
 have one name of their own, whatever library met the limit first.

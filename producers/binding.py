@@ -1,4 +1,4 @@
-"""Which destination a configuration means: address, branch and credential, in infrahub-sync's precedence.
+"""Determines the destination of a configuration: address, branch and credential, with infrahub-sync's precedence.
 
 Address: ``INFRAHUB_ADDRESS``, then ``INFRAHUB_URL``, then the file. Branch: the file first, then the flag, then
 ``INFRAHUB_DEFAULT_BRANCH``, then ``main``; a flag that contradicts the file is refused, because the file's branch

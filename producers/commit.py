@@ -1,4 +1,4 @@
-"""Makes the commit of a saved plan: what the ledger takes as the order to apply it (design 5)."""
+"""Makes the commit of a saved plan, the order to apply it (design 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads an infrahub-sync 2.0 configuration file: what we implement, what we refuse by name, what we warn about.
+"""Loads an infrahub-sync 2.0 configuration file; refuses unsupported keys and warns about unknown ones.
 
 Three classes of keys. Keys that the format does not know are warned about and ignored, as upstream does silently
 (they occur in the wild, such as the misspelt ``dyffsync_flags``). Keys whose meaning we do not implement are refused,

@@ -1,4 +1,4 @@
-"""What is wrong or noteworthy in a configuration beyond the shape of its tables."""
+"""Checks of a configuration beyond the shape of its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of a configuration file that the format does not know, each with the known one that may have been meant."""
+"""Unknown keys of a configuration file, each with the known key that may have been meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of both sides, made by diffsync.
+"""Compares both sides with diffsync.
 
 One DiffSync model class per kind. The unique id of an object is the canonical text of its identity, so no joined
 string can make two objects one (FF09). Each field's value is the canonical JSON text of its normal form, so 1, 1.0

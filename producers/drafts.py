@@ -1,4 +1,4 @@
-"""Operations in the making: what a source record and its match at the destination come to."""
+"""Draft operations: the result of comparing a source record with its match at the destination."""
 
 from __future__ import annotations
 

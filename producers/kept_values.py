@@ -1,4 +1,4 @@
-"""Updates that the destination answers with ok and does not make.
+"""Updates that the destination acknowledges but does not make.
 
 It compares a new value with the stored one as Python does: inside a list or a mapping 1, 1.0 and true are equal there,
 so the stored one stays, whatever is sent. Likewise an object that is made its own peer is taken, and reads as if it had

@@ -1,4 +1,4 @@
-"""Reads both sides, at once or one after the other (C57)."""
+"""Reads both sides, in parallel or one after the other (C57)."""
 
 from __future__ import annotations
 

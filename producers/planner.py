@@ -1,4 +1,4 @@
-"""From two sides that were read to operations and coverage: pure computation, nothing is read or written here."""
+"""Computes operations and coverage from both sides; reads and writes nothing."""
 
 from __future__ import annotations
 

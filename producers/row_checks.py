@@ -1,4 +1,4 @@
-"""What may be wrong with rows and drafts beyond their references; every fault lands on its record (G11)."""
+"""Checks of rows and drafts beyond their references; every fault is stored with its record (G11)."""
 
 from __future__ import annotations
 

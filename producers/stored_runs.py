@@ -1,4 +1,4 @@
-"""Puts a run into the object store from which writers on other hosts fetch it, before its commit is given."""
+"""Uploads a run to the object store for writers on other hosts, before it is committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas that were fetched before, so that one that has not changed is not fetched again.
+"""Cache of fetched schemas, so that an unchanged schema is not fetched again.
 
 A server takes half a second to write its schema down, and twenty milliseconds to say the hash of it. The hash is that
 of the content, ids included, so a schema that is kept under the server's address and this hash is the live one. It is

@@ -1,4 +1,4 @@
-"""What is at a destination, for a rehearsal: from the snapshot that the plan was made with, or read now.
+"""Reads the objects of a destination for a rehearsal: from the plan's snapshot, or from the destination now.
 
 A plan of ours keeps what it observed in ``B/``, with every object that another one refers to. A plan made elsewhere has
 no such folder; then the kinds that it writes or refers to are read from the destination, which is not written to.

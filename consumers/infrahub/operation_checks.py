@@ -1,4 +1,4 @@
-"""What the write surface refuses before it sends anything: the checks of planning, against the live schema (P63).
+"""Checks of the write surface before anything is sent: those of planning, against the live schema (P63).
 
 They are the plan maker's own functions, so that a hand-made plan and a schema that changed since planning are refused
 for the same reasons, and nothing is sent for such an operation (P29, P65).

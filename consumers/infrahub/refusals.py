@@ -1,4 +1,4 @@
-"""Refusals of ours before the send: each is what planning calls it and a proof that nothing was written (P132).
+"""Refusals before the request is sent: named as in planning, each proves that nothing was written (P132).
 
 Planning refuses an operation with a class of :mod:`ledger.plan.errors`. The same fault found by the write surface is
 raised as the class of the same name here, which is both that class and a

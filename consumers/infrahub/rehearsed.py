@@ -1,4 +1,4 @@
-"""A destination to rehearse on: the write surface as it is, over a sandbox in this process instead of a network.
+"""A destination for rehearsals: the real write surface over a sandbox in this process instead of a network.
 
 The sandbox is made from the real destination's schema and from what was observed there. Around each operation its store
 is watched, so that what the operation does can be told exactly. Nothing here knows the real address, so nothing can be

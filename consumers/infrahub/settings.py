@@ -1,4 +1,4 @@
-"""Settings of one Infrahub destination: where it is, how to prove who we are, and how long anything may take."""
+"""Settings of one Infrahub destination: address, credentials and time limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All the ways in which a secret may be written in somebody's error: quoted, escaped, or inside an encoded header."""
+"""All spellings of a secret in foreign error texts: quoted, escaped, or inside an encoded header."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The intake: from a topic of plan commits into the inbox. It is short, and it never applies anything (design 5)."""
+"""The intake moves plan commits from their topic into the inbox. It never applies anything (design 5)."""

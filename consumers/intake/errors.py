@@ -1,4 +1,4 @@
-"""What the intake refuses, and what ends it."""
+"""Refusals of the intake, and errors that end it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop over the topic: poll, take, commit that offset, next.
+"""The loop of the intake: poll, store the commit, commit its offset, continue.
 
 Kafka only delivers commits. Who writes is decided by the lease in PostgreSQL, so a rebalance during an apply
 changes nothing, and a message that comes again is one order all the same (G2, G7). What has to be right here: an

@@ -1,4 +1,4 @@
-"""Where the commits come from, and how long the intake waits for what. Times are seconds."""
+"""Topic of the commits, and time limits of the intake in seconds."""
 
 from __future__ import annotations
 

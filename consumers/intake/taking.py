@@ -1,4 +1,4 @@
-"""One message: into the inbox, or recorded as refused with where it came from (G7, G10)."""
+"""Stores one message in the inbox, or records its refusal with its origin (G7, G10)."""
 
 from __future__ import annotations
 

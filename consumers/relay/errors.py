@@ -1,4 +1,4 @@
-"""What keeps events from getting onto their topic."""
+"""Errors that prevent events from being published."""
 
 from __future__ import annotations
 

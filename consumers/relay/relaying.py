@@ -1,4 +1,4 @@
-"""Every event of the ledger onto its topic, for each binding in the order of positions, at least once (G8, G10).
+"""Publishes every event at least once, for each binding in the order of positions (G8, G10).
 
 For each binding there is one relay at a time, by a claim with an epoch in the database. The cursor moves after the
 brokers have acknowledged, under that epoch: a relay that was frozen and wakes up may put events onto the topic once

@@ -1,4 +1,4 @@
-"""Where the events go, and how long the relay waits for what. Times are seconds."""
+"""Topic of the events, and time limits of the relay in seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a whole topic once, from its first message to what was the end when the reading began; joins no group."""
+"""Reads a topic once, from its first message to its end at the start of the reading; joins no group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps the service from starting, or ends it."""
+"""Errors that prevent the service from starting, or end it."""
 
 from __future__ import annotations
 

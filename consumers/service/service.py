@@ -1,4 +1,4 @@
-"""One process of the service: writers, intake and relay, as far as they are wanted, until it is told to stop."""
+"""One process of the service: writers, intake and relay, as far as they are enabled, until it is stopped."""
 
 from __future__ import annotations
 

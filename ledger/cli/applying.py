@@ -1,4 +1,4 @@
-"""Carrying out a committed run for somebody who waits: as the writer if nobody is, else by watching the ledger."""
+"""Waits for a committed run: as its writer if there is no other, otherwise by watching the ledger."""
 
 from __future__ import annotations
 

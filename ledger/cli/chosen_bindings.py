@@ -1,4 +1,4 @@
-"""Which bindings of the ledger a reading command is about: the ones named by url and branch, or by a run."""
+"""Selects the bindings for a reading command: by url and branch, or by a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting a commit where the writer finds it: into the inbox, or onto the topic that an intake reads into the inbox.
+"""Delivers a commit to the writer: into the inbox, or to the topic from which an intake moves it there.
 
 From the inbox on, both ways are the same. They differ in when the result is known: the inbox says at once what
 became of a commit, a broker only that it has the message.

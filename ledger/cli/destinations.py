@@ -1,4 +1,4 @@
-"""One destination, one binding: whatever it is called, the ledger keeps it under one name (design 5, G2)."""
+"""One destination, one binding: the ledger records it under one name, whatever alias is used (design 5, G2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``doctor``: look at the destinations and the ledger that this installation uses, and say what to do."""
+"""``doctor``: check the destinations and the ledger of this installation, and report what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkup for people: a line for each check, and below it what to do where something is to be done."""
+"""Prints a checkup: one line per check, and below it what to do, if necessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``doctor``: brokers and topics, where commits and events travel through Kafka."""
+"""``doctor``: brokers and topics, if Kafka is configured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``doctor``: the object store from which writers fetch runs, where one is configured."""
+"""``doctor``: the object store of run directories, if one is configured."""
 
 from __future__ import annotations
 

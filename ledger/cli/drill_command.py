@@ -1,4 +1,4 @@
-"""``replay --onto``: rebuild what a ledger says was applied in an empty place, and compare."""
+"""``replay --onto``: restore test; rebuild everything that was applied in an empty destination, and compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``history`` and ``blame``: what was ever written to one object, and who is behind each of its values."""
+"""``history`` and ``blame``: every write of one object, and the run that set each of its values."""
 
 from __future__ import annotations
 

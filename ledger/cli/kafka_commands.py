@@ -1,4 +1,4 @@
-"""``kafka init``: the topics, as the guarantees need them."""
+"""``kafka init``: creates the topics with the settings that the guarantees need."""
 
 from __future__ import annotations
 

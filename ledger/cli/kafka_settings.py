@@ -1,4 +1,4 @@
-"""The settings under ``kafka``: whether commits travel through a broker, and how it is reached."""
+"""The settings under ``kafka``: whether a broker is used, and how to connect to it."""
 
 from __future__ import annotations
 

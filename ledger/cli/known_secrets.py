@@ -1,4 +1,4 @@
-"""Keeps what the service knows to be a secret out of the words of an operator, which are recorded for good."""
+"""Refuses reasons and actors that contain a known secret, because they are recorded for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger knows beside a plan: who wrote its objects last, what others wrote since, whether it is stale."""
+"""Facts from the ledger for a review: who wrote objects last, what others wrote since, whether the plan is stale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded database under a service that runs for weeks: started again where its server was killed or gave up."""
+"""Keeps the embedded database of a service running: restarts its server if it was killed or failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rehearse``: apply a saved plan to a sandbox that stands where the destination stands, and say what would happen."""
+"""``rehearse``: dry run of a saved plan on a sandbox in place of the destination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``runs`` and ``runs show``: what became of committed plans, from the projection."""
+"""``runs`` and ``runs show``: state and results of committed plans, from the projection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which run a person means: ``<sync-name>/<run-id>``, or a run id alone where it is unique."""
+"""Finds the run that the user names: ``<sync-name>/<run-id>``, or a run id if it is unique."""
 
 from __future__ import annotations
 

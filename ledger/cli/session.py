@@ -1,4 +1,4 @@
-"""What every command shares: settings, the ledger it works on, and the destination it may speak to."""
+"""Shared by all commands: settings, the ledger, and access to a destination."""
 
 from __future__ import annotations
 

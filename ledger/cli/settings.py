@@ -1,4 +1,4 @@
-"""Where the service's own settings come from: flag, environment, ``apply-ledger.toml``, user file, default.
+"""The service's own settings, from option, environment, ``apply-ledger.toml``, user file, or default.
 
 A sync's configuration file says what to read and where it is to go; these settings say what this installation may
 write to (declared destinations), where the ledger is, and how long a writer may take for what.

@@ -1,4 +1,4 @@
-"""stdout and stderr as the program uses them: data that finds no place is an error, words for people never are.
+"""stdout and stderr: data that cannot be written is an error, messages for people are not.
 
 A log on a full disk or a pipe that nobody reads must not end a run in the middle: what is said about an operation would
 decide what becomes of it. So stderr forgets what it cannot write.

@@ -1,4 +1,4 @@
-"""``verify --from-kafka``: the chain as a reader of the topic alone finds it."""
+"""``verify --from-kafka``: verifies the chain from the topic only."""
 
 from __future__ import annotations
 

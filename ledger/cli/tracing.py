@@ -1,4 +1,4 @@
-"""Where spans go: to the collector that the variables of OpenTelemetry name, and nowhere without one.
+"""Sends spans to the collector that the variables of OpenTelemetry name; without one, no spans are made.
 
 The variables are those of the specification (``OTEL_EXPORTER_OTLP_ENDPOINT`` and the others), read by OpenTelemetry's
 own SDK. Whatever is in them, a command does what it would do without: spans that cannot be set up, or that nobody

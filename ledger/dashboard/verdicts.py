@@ -1,4 +1,4 @@
-"""What is said of a destination in one word, and what its runs did over time; pure."""
+"""The state of a destination in one word, and the results of its runs over time; pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation asserts of an object, and what its plan had observed there before.
+"""The values that an operation writes to an object, and those that its plan had observed before.
 
 A plan's line says the first, its account (coverage) the second; an event says whether anything was written. All of it
 is read as an audit has to read: whatever somebody put there.

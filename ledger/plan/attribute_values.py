@@ -1,4 +1,4 @@
-"""What one attribute accepts: type, range, length, pattern, choices (design 4.6).
+"""Checks one attribute value: type, range, length, pattern, choices (design 4.6).
 
 Stricter than the destination where the destination accepts what harms later: it coerces numbers (``"5.7"`` is stored
 as 5, ``true`` as 1), matches a pattern at the start only although its merge check wants the whole value, and reads the

@@ -1,4 +1,4 @@
-"""What the source tells apart and the destination does not (P61, design 4.3).
+"""Finds objects that the source distinguishes and the destination does not (P61, design 4.3).
 
 Every create is compared with every other object of either side in its final state: created, updated, unchanged, or
 there at the destination alone. Two objects collide where the destination would take them for one: by the human-friendly

@@ -1,4 +1,4 @@
-"""The account of every resource that a plan considered, changed or not (H5 to H26, design 4.12).
+"""The coverage report: every resource that a plan considered, changed or not (H5 to H26, design 4.12).
 
 ``plan/coverage.jsonl`` is next to the operations and is canonical like them: one line for each mapping entry and
 object after its filters, each with exactly one action. Forty resources report forty (H11). ``none`` and ``skip`` are

@@ -1,4 +1,4 @@
-"""Reading an account: every line strictly, in its order, one action for each resource, and what the operations say.
+"""Reads a coverage report strictly: order, one action for each resource, and agreement with the operations.
 
 The account is what a reviewer sees. So it must say of each operation what the operation does: an update that is shown
 as one value and written as another would be no review. The gate asks again before the first write.

@@ -1,4 +1,4 @@
-"""What a manifest says of its coverage, against the bytes: digest and a count for each action (design 4.12, H12)."""
+"""Compares a manifest's coverage entry with the bytes: digest and count of each action (design 4.12, H12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with the fields of a record, in words of our own and without any of its values (G12).
+"""Describes faults in the fields of a record without showing any value (G12).
 
 Names are escaped and cut, because they may come from a hostile record.
 """

@@ -1,4 +1,4 @@
-"""Where the files of a run stand, and what a run may be called (A4, C4, C32)."""
+"""Paths of the files of a run, and valid run names (A4, C4, C32)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short way to "this operation keeps every rule of its record", without building a model of it.
+"""Checks quickly that an operation keeps every rule of its record, without building a model of it.
 
 :class:`ledger.plan.model.PlannedOperation` states the rules and names what is wrong. Validating a million of them
 costs more than everything else that is done with their bytes. So the question is asked here first, with the answers

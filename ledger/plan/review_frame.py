@@ -1,4 +1,4 @@
-"""What is around the resources of a printed review: header, problems, overlaps, table, notes."""
+"""The frame of a printed review: header, problems, overlaps, table, notes."""
 
 from __future__ import annotations
 

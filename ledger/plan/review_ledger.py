@@ -1,4 +1,4 @@
-"""What the ledger knows beside a plan, as a review is told it: the files of a plan cannot say any of this."""
+"""Facts from the ledger that a review shows and that the files of a plan do not contain."""
 
 from __future__ import annotations
 

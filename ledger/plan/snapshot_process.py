@@ -1,4 +1,4 @@
-"""Reading snapshots that somebody else may have made, in a process of its own.
+"""Reads snapshots, which may come from others, in a separate process.
 
 Parquet is made of claims: a file of thirty kilobytes may hold a column of a gigabyte, or say that it has a quintillion
 rows. What unpacking it costs is not known before, and memory that is once asked for is taken from the writer. So the

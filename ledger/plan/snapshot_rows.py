@@ -1,4 +1,4 @@
-"""Reading the rows of a snapshot back, as what they were before they became columns.
+"""Reads the rows of a snapshot back in their original form.
 
 A column says only how its cells are stored; what a cell *is* follows from the field of the model: canonical JSON text
 and ordinary text are both text in Parquet. One function tells both sides, so that what is written is what is read.

@@ -1,4 +1,4 @@
-"""Operations and lines of a checked plan as sequences that are read as they are asked for.
+"""Operations and lines of a checked plan as sequences that are read on demand.
 
 A plan of a million operations is a file and sixteen bytes for each operation: where its line begins, and the number in
 its identifier. Everything else is made from the line when somebody looks, and gone when nobody does any more. The lines

@@ -1,4 +1,4 @@
-"""The coverage line of a resource with which nothing is done, as it is written (H6, H11).
+"""Writes the coverage line of an unchanged resource (H6, H11).
 
 Most resources of a plan that was applied before are such; their lines are put together from texts that exist already.
 :class:`ledger.plan.coverage.CoverageLine` is the same record as it is read, and the measure of what is written here.

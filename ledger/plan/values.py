@@ -1,4 +1,4 @@
-"""Whether a destination would take an operation: fields, values, mandatory fields, relationships (design 4.6).
+"""Checks whether a destination would accept an operation: fields, values, mandatory fields, relationships (design 4.6).
 
 One function, :func:`check_operation_values`, used when the plan is made, by the gate and by the write surface. It
 finds every fault and raises none of them, so that one attempt names everything that is wrong (G11).

@@ -1,4 +1,4 @@
-"""Where the programs of the embedded PostgreSQL come from, and a copy of them that its account can run.
+"""Finds the programs of the embedded PostgreSQL, and copies them for its account if needed.
 
 Wheels are found by their import specification and never imported: importing one of them touches files and one of
 their launchers opens every parent folder to all users.

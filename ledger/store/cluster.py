@@ -1,4 +1,4 @@
-"""One PostgreSQL cluster on this machine: make it, start it, ask whether it runs, stop it.
+"""One PostgreSQL cluster on this machine: create, start, check, stop.
 
 Knows nothing of the ledger; :mod:`ledger.store.embedded` adds ownership, passwords and migrations.
 """

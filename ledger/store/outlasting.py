@@ -1,4 +1,4 @@
-"""Work that outlasts the cancellation of whoever waits for it.
+"""Work that continues although its waiter is cancelled.
 
 A cancelled append is not undone, it is only no longer known. So it runs in a task of its own, to its end, and what the
 waiting task has to do about its own cancellation it does afterwards.

@@ -1,4 +1,4 @@
-"""Which processes work in a folder: how a server is told from a stranger that got its number."""
+"""Finds the processes that work in a folder, to distinguish a server from another process with its number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that the database makes while the ones before are worked on."""
+"""Requests the next page from the database while the current one is processed."""
 
 from __future__ import annotations
 

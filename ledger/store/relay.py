@@ -1,4 +1,4 @@
-"""How far the events of each binding are on a topic, and who relays them."""
+"""The relay's cursor of each binding, and the process that relays it."""
 
 from __future__ import annotations
 

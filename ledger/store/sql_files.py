@@ -1,4 +1,4 @@
-"""Where the SQL is: ``sql/`` of the checkout, ``ledger/store/sql`` of an installed wheel."""
+"""Finds the SQL files: ``sql/`` of the checkout, ``ledger/store/sql`` of an installed wheel."""
 
 from __future__ import annotations
 

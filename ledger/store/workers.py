@@ -1,4 +1,4 @@
-"""Which processes serve which bindings, as they say themselves; for sharing evenly, never for safety."""
+"""Heartbeats of processes with the bindings that they serve; for load balancing, never for safety."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose token it is and what that account may do; the server tells both without anything being written."""
+"""Checks the token's account and its rights; both are read from the server, nothing is written."""
 
 from __future__ import annotations
 

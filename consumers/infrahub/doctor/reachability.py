@@ -1,4 +1,4 @@
-"""Whether the destination can be reached at all: name, port, certificate, and how long it keeps an idle connection."""
+"""Checks that the destination is reachable: name, port, certificate, and how long it keeps an idle connection."""
 
 from __future__ import annotations
 

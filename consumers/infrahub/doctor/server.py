@@ -1,4 +1,4 @@
-"""What the server says of itself: that it is an Infrahub, which one, what time it has, and how the branch stands."""
+"""Checks the server: that it is an Infrahub, its version, its clock, and the state of the branch."""
 
 from __future__ import annotations
 
