@@ -63,7 +63,7 @@ class GateDefectError(WriterRefusal):
 
 
 class RunRefusedError(RefusalGroup):
-    """One run was refused before its first write; every finding is named and stands in ``plan.refused``."""
+    """One run was refused before its first write; every finding is recorded in ``plan.refused``."""
 
     def __init__(self, *, run_id: str, findings: Sequence[Finding]) -> None:
         super().__init__(
@@ -75,7 +75,7 @@ class RunRefusedError(RefusalGroup):
 
 
 class RehearsalRefusedError(RefusalGroup):
-    """A plan that the writer would refuse before its first write; nothing of it was rehearsed."""
+    """The writer would refuse the plan before its first write; nothing was rehearsed."""
 
     def __init__(self, *, run_id: str, findings: Sequence[Finding]) -> None:
         super().__init__(
@@ -109,7 +109,7 @@ class StoppedBeforeItsStartError(WriterRefusal):
 
 
 class AliasRecordedError(ApplyLedgerError):
-    """The ledger keeps a destination under a name that is declared as its alias: one server would have two writers."""
+    """The ledger knows a destination under a name that is declared as its alias: one server would have two writers."""
 
     def __init__(self, destination: DestinationBinding, alias: DestinationBinding) -> None:
         super().__init__(
@@ -121,13 +121,13 @@ class AliasRecordedError(ApplyLedgerError):
 
 
 class DispatchRefusedError(ApplyLedgerError):
-    """A request was not begun, because its time-out could pass the lease's deadline (G2). Nothing was sent."""
+    """A request was not sent, because its time-out could exceed the lease (G2). Nothing was sent."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.BUSY
 
 
 class KnowabilityError(Exception):
-    """A defect of ours: at the end of a run the recorded outcomes are not the plan's operations (P114, G3)."""
+    """A defect: at the end of a run the recorded outcomes are not those of the plan's operations (P114, G3)."""
 
 
 _STALE_NAMES = frozenset({StalePlanError.__name__, OverlapRefusedError.__name__})

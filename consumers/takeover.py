@@ -23,7 +23,7 @@ from ledger.store.records import InFlight, Order, OrderState
 
 
 class UnknownMarkError(AlarmError):
-    """The mark of the operation in flight names an operation that the ledger does not hold."""
+    """The in-flight mark names an operation that the ledger does not contain."""
 
 
 async def record_interrupted_operation(ledger: LedgerPort, keeper: LeaseKeeper, mark: InFlight) -> None:

@@ -40,7 +40,7 @@ class TopicNotCreatedError(ApplyLedgerError):
 
 
 class TopicDiffersError(RefusalGroup):
-    """A topic is there with other settings than the guarantees need; it is left as it is."""
+    """A topic exists with other settings than the guarantees need; it is not changed."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.ERROR
 

@@ -45,7 +45,7 @@ class Message:
 
 
 class MessageRefusedError(ApplyLedgerError):
-    """Base of what makes a message no plan commit. The texts name fields and sizes, never what a payload holds."""
+    """Base of the reasons why a message is not a plan commit. Texts name fields and sizes, no payload's content."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
 
@@ -67,7 +67,7 @@ class MissingHeaderError(MessageRefusedError):
 
 
 class UnknownMessageVersionError(MessageRefusedError):
-    """A message of another kind, or of a version that this program does not know (G10)."""
+    """The message has another kind, or a version that this program does not know (G10)."""
 
 
 class InvalidCommitError(MessageRefusedError):
@@ -75,11 +75,11 @@ class InvalidCommitError(MessageRefusedError):
 
 
 class ContradictoryMessageError(MessageRefusedError):
-    """Key, headers and body do not belong together."""
+    """Key, headers and body contradict each other."""
 
 
 class CommitLocationError(MessageRefusedError):
-    """The commit names a place that is no run directory below an artifact root; it is never followed."""
+    """The commit names a location that is not a run directory below an artifact root; it is never followed."""
 
 
 def message_key(binding: DestinationBinding) -> bytes:

@@ -91,13 +91,13 @@ class RefusalGroup(ApplyLedgerError):
 
 
 class UsageError(ApplyLedgerError):
-    """A command was called in a way that cannot mean anything."""
+    """The options of a command contradict each other or are incomplete."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.USAGE
 
 
 class SecretInWordsError(UsageError):
-    """A reason or an actor holds a token or a password that the service knows; nothing is recorded (G12)."""
+    """A reason or an actor contains a known token or password; nothing is recorded (G12)."""
 
 
 class ConfigurationError(ApplyLedgerError):

@@ -10,7 +10,7 @@ from ledger.exit_codes import ExitCode
 
 
 class UnsupportedConfigurationKeyError(ConfigurationError):
-    """A key of the infrahub-sync format whose meaning we do not implement; ignoring it would change the result."""
+    """A key of the infrahub-sync format that is not supported; ignoring it would change the result."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
 
@@ -20,7 +20,7 @@ class ConfigurationRefusedError(RefusalGroup):
 
 
 class MappingRefusedError(RefusalGroup):
-    """The mapping names kinds or fields that the destination's schema does not have or does not let anybody write."""
+    """The mapping names kinds or fields that the destination's schema does not have or does not allow to be written."""
 
 
 class PlanRefusedError(RefusalGroup):
@@ -42,7 +42,7 @@ class TransformEvaluationError(PlanningError):
 
 
 class RowShapeError(PlanningError):
-    """A row does not have the shape that the mapping needs, such as an object where a dotted path goes on."""
+    """A row does not have the shape that the mapping needs, for example along a dotted path."""
 
 
 class NamelessObjectError(PlanningError):
@@ -62,11 +62,11 @@ class IdentityCycleError(PlanningError):
 
 
 class MandatoryCycleError(PlanningError):
-    """Creates wait for one another through references that cannot be left out (design 4.4)."""
+    """Creates depend on each other through mandatory references (design 4.4)."""
 
 
 class AmbiguousDestinationObjectError(PlanningError):
-    """Several objects at the destination answer to one identity, so an update could mean either."""
+    """Several objects at the destination have the same identity, so an update is ambiguous."""
 
 
 class PeerLeftOutError(PlanningError):
@@ -78,7 +78,7 @@ class RowCountDropError(PlanningError):
 
 
 class SourceUnreadableError(PlanningError):
-    """An endpoint of the source is missing, or its bytes are not what its format promises.
+    """An endpoint of the source is missing, or its content is not in the expected format.
 
     ``findings`` names every place where they are not, as far as there are not too many of them (G11).
     """
@@ -96,7 +96,7 @@ class SourceUnreadableError(PlanningError):
 
 
 class SyncBusyError(ApplyLedgerError):
-    """Another process plans for the same sync name and holds its lock (C2)."""
+    """Another process is planning for the same sync name and holds its lock (C2)."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.BUSY
 
@@ -106,7 +106,7 @@ class RunDirectoryError(ApplyLedgerError):
 
 
 class ConfigurationChangedError(PlanningError):
-    """The configuration is not the one that the saved plan was made from (A60, C22)."""
+    """The configuration has changed since the plan was saved (A60, C22)."""
 
 
 class AlteredPlanError(PlanningError):

@@ -25,23 +25,23 @@ class PeerAmbiguousError(ProvenUnwrittenError):
 
 
 class DestinationUnreachableError(OutcomeUnknownError):
-    """No connection came about: refused, no such host, no free connection, or the deadline passed before sending."""
+    """No connection was made: refused, unknown host, no free connection, or the deadline passed before sending."""
 
 
 class AnswerLostError(OutcomeUnknownError):
-    """The request left and no whole answer came back; the server may still be working on it."""
+    """The request was sent and no complete answer came back; the server may still be processing it."""
 
 
 class UnreadableAnswerError(OutcomeUnknownError):
-    """An answer came that is no GraphQL answer."""
+    """The answer is not a GraphQL answer."""
 
 
 class AnswerTooLargeError(OutcomeUnknownError):
-    """An answer came that is larger than any answer to what was asked; it was not read to its end."""
+    """The answer is larger than any expected answer; it was not read to its end."""
 
 
 class CredentialEchoedError(OutcomeUnknownError):
-    """An answer holds the token that it was asked with; nothing of it is used, or the token would be recorded (G12)."""
+    """An answer contains the token of its request; it is not used, because the token would be recorded (G12)."""
 
 
 class AdmissionShedError(OutcomeUnknownError):
@@ -69,7 +69,7 @@ class DestinationFaultError(OutcomeUnknownError):
 
 
 class DestinationRejectedError(OutcomeUnknownError):
-    """The destination refused the operation with a reason of its own."""
+    """The destination refused the operation for a reason of its own."""
 
 
 class UniquenessConflictError(DestinationRejectedError):

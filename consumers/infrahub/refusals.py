@@ -51,7 +51,7 @@ class SecretValueRefusedError(OperationRefusedError, planning.SecretValueRefused
 
 
 class UnserializablePayloadValueError(OperationRefusedError, planning.UnserializablePayloadValueError):
-    """A value has no form on the wire."""
+    """A value cannot be sent in a request."""
 
 
 class PlanOperationInvalidError(OperationRefusedError, planning.PlanOperationInvalidError):
@@ -59,7 +59,7 @@ class PlanOperationInvalidError(OperationRefusedError, planning.PlanOperationInv
 
 
 class UnkeyedUpdateRefusedError(OperationRefusedError):
-    """An update carries no destination id, so nothing says which object it means (P34, P108)."""
+    """An update has no destination id, so it does not name an object (P34, P108)."""
 
 
 class ActionNeverDispatchedError(OperationRefusedError):

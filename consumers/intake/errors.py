@@ -14,7 +14,7 @@ class UndeclaredBindingError(MessageRefusedError):
 
 
 class IntakeDefectError(MessageRefusedError):
-    """This program failed at a message; it was recorded so that the next one is handled, and the defect was logged."""
+    """A defect of this program at a message; the message was recorded as refused and the defect was logged."""
 
 
 class IntakeError(ApplyLedgerError):
@@ -28,7 +28,7 @@ class BrokerUnavailableError(IntakeError):
 
 
 class MissingTopicError(IntakeError):
-    """The topic of commits is not there."""
+    """The topic of commits does not exist."""
 
 
 class VanishedOffsetsError(IntakeError):
@@ -36,4 +36,4 @@ class VanishedOffsetsError(IntakeError):
 
 
 class IntakeStuckError(IntakeError):
-    """The broker's client has not come back from a poll for too long; only a new process helps."""
+    """The Kafka client has not returned from a poll for too long; only a new process helps."""

@@ -13,7 +13,7 @@ class RelayError(ApplyLedgerError):
 
 
 class EventsNotSentError(RelayError):
-    """The brokers did not acknowledge a batch; it is sent again, and a reader knows repeats by their position."""
+    """The brokers did not acknowledge a batch; it is sent again, and readers recognise repeats by their position."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.BUSY
 

@@ -6,7 +6,7 @@ from ledger.errors import ConfigurationError
 
 
 class NothingToServeError(ConfigurationError):
-    """Every part of the service was left out, or lacks what it needs."""
+    """Every part of the service is disabled or not configured."""
 
 
 class StatusPortError(ConfigurationError):

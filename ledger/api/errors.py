@@ -19,21 +19,21 @@ class ApiError(ApplyLedgerError):
 
 
 class InvalidCursorError(ApiError):
-    """A cursor that this list did not hand out, or that was handed out for other filters."""
+    """The cursor is not from this list, or is from a list with other filters."""
 
 
 class InvalidIdentityError(ApiError):
-    """A text that is no identity of an object."""
+    """The text is not an identity of an object."""
 
 
 class InvalidRequestError(ApiError):
-    """A parameter or a body that is not as documented; every fault is named, no value is repeated."""
+    """A parameter or the body is not as documented; every fault is named, no value is repeated."""
 
     status: ClassVar[int] = 422
 
 
 class UnauthenticatedError(ApiError):
-    """No token, or none that works."""
+    """The token is missing or not valid."""
 
     status: ClassVar[int] = 401
     headers: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="apply-ledger"'}
@@ -46,7 +46,7 @@ class ForbiddenError(ApiError):
 
 
 class ForeignOriginError(ApiError):
-    """A request that another site's page made, or that came under a name that this server does not have."""
+    """The request comes from another site's page, or uses a host name that this server does not have."""
 
     status: ClassVar[int] = 403
 
@@ -64,31 +64,31 @@ class MethodNotAllowedError(ApiError):
 
 
 class PositionAheadError(ApiError):
-    """A position that this log has not reached: it was another log's, or a backup was restored."""
+    """The log has not reached this position: it is from another log, or a backup was restored."""
 
     status: ClassVar[int] = 409
 
 
 class IdempotencyConflictError(ApiError):
-    """This idempotency key came before with another request."""
+    """This idempotency key was used before with another request."""
 
     status: ClassVar[int] = 409
 
 
 class RequestTooLargeError(ApiError):
-    """A body above the limit."""
+    """The body is larger than the limit."""
 
     status: ClassVar[int] = 413
 
 
 class MediaTypeError(ApiError):
-    """A body that is not declared as JSON."""
+    """The body is not declared as JSON."""
 
     status: ClassVar[int] = 415
 
 
 class TooManyRequestsError(ApiError):
-    """Requests come faster than one token or address may ask."""
+    """One token or address sends more requests than are allowed."""
 
     status: ClassVar[int] = 429
 
@@ -98,17 +98,17 @@ class TooManyRequestsError(ApiError):
 
 
 class TooManyStreamsError(TooManyRequestsError):
-    """As many event streams are open as are allowed."""
+    """The maximum number of event streams is open."""
 
 
 class OrdersNotTakenError(ApiError):
-    """This server was started to read only."""
+    """This server was started with --read-only."""
 
     status: ClassVar[int] = 403
 
 
 class DefectError(ApiError):
-    """Something that is no refusal went wrong here; the server's log says what."""
+    """A defect of this program; the server's log has the details."""
 
     status: ClassVar[int] = 500
 

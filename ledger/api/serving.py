@@ -33,7 +33,7 @@ _END_WITHIN = 5
 
 
 class UnguardedAddressError(ConfigurationError):
-    """Local mode asks nobody who they are, so it is refused on any address but loopback."""
+    """Local mode has no authentication, so it is refused on any address except loopback."""
 
 
 class ApiAddressError(ConfigurationError):

@@ -8,6 +8,6 @@ from ledger.api.errors import ApiError
 
 
 class ForeignFormError(ApiError):
-    """A form that did not come from a page of the session that sent it."""
+    """The form does not come from a page of this session."""
 
     status: ClassVar[int] = 403

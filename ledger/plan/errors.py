@@ -16,7 +16,7 @@ class PlanArtifactError(ApplyLedgerError):
 
 
 class FaultyArtifactError(PlanArtifactError):
-    """A verdict about a whole artifact; ``findings`` names every single fault that led to it (G11)."""
+    """A plan artifact has faults; ``findings`` names each of them (G11)."""
 
     def __init__(
         self, *, checked: str, expected: str, found: str, next_action: str, faults: Sequence[Finding] = ()
@@ -38,7 +38,7 @@ class PlanArtifactAbsentError(PlanArtifactError):
 
 
 class TornPlanArtifactError(FaultyArtifactError):
-    """``plan/`` is there and is not one complete, well-formed plan (A8 to A10, C23)."""
+    """``plan/`` exists but is not a complete, well-formed plan (A8 to A10, C23)."""
 
 
 class UnrecognisedPlanFormatError(PlanArtifactError):
@@ -46,7 +46,7 @@ class UnrecognisedPlanFormatError(PlanArtifactError):
 
 
 class PlanArtifactUnreadableError(PlanArtifactError):
-    """A path is there and cannot be read; never flattened into another verdict (A12, A13)."""
+    """A path exists but cannot be read; this is never reported as another fault (A12, A13)."""
 
 
 class PlanCopyFailedError(PlanArtifactError):
@@ -62,7 +62,7 @@ class ArtifactStoreAwayError(PlanArtifactError):
 
 
 class ArtifactInStoreDiffersError(PlanArtifactError):
-    """The object store holds another plan under the name of this run; neither is touched (G1)."""
+    """The object store contains another plan under the name of this run; neither is changed (G1)."""
 
 
 class FurtherFaultsError(PlanArtifactError):
@@ -144,7 +144,7 @@ class UnterminatedLineError(PlanArtifactError):
 
 
 class LineTooLongError(PlanArtifactError):
-    """One record is larger than a reader has to accept."""
+    """One record is larger than the limit for a line."""
 
 
 class NonCanonicalLineError(PlanArtifactError):
@@ -156,7 +156,7 @@ class OperationOrderError(PlanArtifactError):
 
 
 class DuplicateOperationIdError(PlanArtifactError):
-    """Two operations of one plan have one identifier (A55, C15)."""
+    """Two operations of one plan have the same identifier (A55, C15)."""
 
 
 class PlanOperationInvalidError(PlanArtifactError):
@@ -183,11 +183,11 @@ class RunIdInvalidError(PlanArtifactError):
 
 
 class PlanAlreadyWrittenError(PlanArtifactError):
-    """The run has a plan already; what may have been reviewed is never overwritten."""
+    """The run already has a plan; a plan is never overwritten."""
 
 
 class PlanWriteFailedError(PlanArtifactError):
-    """A file of a run could not be written durably; the run has no manifest then."""
+    """A file of a run could not be written durably; the run has no manifest."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.ERROR
 
@@ -211,14 +211,14 @@ class SnapshotCorruptError(PlanArtifactError):
 
 
 class CoverageInvalidError(FaultyArtifactError):
-    """``plan/coverage.jsonl`` is not one well-formed, ordered account with one action for each resource (H5)."""
+    """``plan/coverage.jsonl`` is not a well-formed, ordered report with one action for each resource (H5)."""
 
 
 # --- keys and values ------------------------------------------------------------------------------------------------
 
 
 class DestinationIdentityCollisionError(PlanArtifactError):
-    """The source tells objects apart that the destination cannot (P61).
+    """The source distinguishes objects that the destination cannot (P61).
 
     ``objects`` names all of them by kind and identity, for a caller that leaves them out of a plan.
     """
@@ -243,7 +243,7 @@ class SchemaMismatchError(PlanArtifactError):
 
 
 class WriteNeverTakenError(PlanArtifactError):
-    """A name in the schema keeps the destination from creating, or from changing, any object of a kind."""
+    """A name in the schema prevents the destination from creating or changing objects of a kind."""
 
 
 class SecretValueRefusedError(PlanArtifactError):

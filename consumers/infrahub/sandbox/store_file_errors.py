@@ -18,11 +18,11 @@ class StoreFileTornError(StoreFileError):
 
 
 class StoreFileNewerError(StoreFileError):
-    """A newer program wrote the file; this one would lose what it does not know."""
+    """A newer program wrote the file; this one would lose data that it does not know."""
 
 
 class StoreFileSchemaError(StoreFileError):
-    """The file keeps the objects of another schema than the one to be served."""
+    """The file contains objects of another schema than the one to be served."""
 
 
 class StoreFileBusyError(StoreFileError):
