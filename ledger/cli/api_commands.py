@@ -190,7 +190,7 @@ def revoke(
     if found is None:
         raise TokenNotFoundError(
             checked="the token",
-            expected="the id or name of one that is there",
+            expected="the id or name of an existing token",
             found="none",
             next_action="`apply-ledger token list` shows them",
         )

@@ -277,7 +277,7 @@ def _reviewed(checksum: str | None) -> str | None:
         checked="--expected-checksum",
         expected="the checksum of the plan that was reviewed: this is not a terminal",
         found="nothing",
-        next_action="read it in `apply-ledger show RUN` and pass it on",
+        next_action="take it from `apply-ledger show RUN`",
     )
 
 

@@ -93,7 +93,7 @@ def _require_no_record(rows: list[BindingRow], target: InfrahubSettings) -> None
 
     if any(row.binding.same_as(target.binding) and row.head_position for row in rows):
         raise DrillOntoRecordedDestinationError(
-            checked=f"the place of the drill, {target.binding}",
+            checked=f"the target of the restore test, {target.binding}",
             expected="a place whose record is not in this ledger",
             found="a destination that this ledger writes to",
             next_action="name an empty branch or a fresh sandbox: apply-ledger sandbox",

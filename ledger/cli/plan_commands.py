@@ -177,7 +177,7 @@ async def _position_and_baseline(
             row = await ledger.binding(binding)
             return (0, None) if row is None else (row.head_position, await _baseline(ledger, row.id, source))
     except LedgerUnavailableError as exc:
-        warn_of_no_ledger("the plan has no ledger position, so all that other sources wrote counts as later", exc)
+        warn_of_no_ledger("the plan has no ledger position, so every write of another source counts as newer", exc)
         return None, None
 
 

@@ -125,7 +125,7 @@ class Told:
         if effect.outcome in ("updated", "unchanged") and operation.action == "create":
             line.append("  a create of an object that already exists", style="yellow")
         if effect.after_stop:
-            line.append("  (behind the stop)", style="dim")
+            line.append("  (after the stop)", style="dim")
         page.line(line)
         for field in effect.fields:
             if effect.outcome == "created" and field.after in (None, []):

@@ -181,7 +181,7 @@ async def _stage(
         schema = parse_schema(document)
         observed, origin = _snapshot(run_dir, artifact, schema)
         return _Stage(
-            document, schema, f"from the file {schema_file}; the destination was asked nothing", observed, origin
+            document, schema, f"from the file {schema_file}; the destination was not contacted", observed, origin
         )
     destination = settings.declared(commit.binding)
     async with open_reader(infrahub_settings(settings, destination)) as reader:

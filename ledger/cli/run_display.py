@@ -44,7 +44,7 @@ def print_run(document: Mapping[str, Any]) -> None:
     positions = f"ledger positions {document['committed_position']} to {document['position']}"
     console.print(f"  {positions} · plan {document['plan_checksum']}", soft_wrap=True, style="dim")
     if state == "refused" and document["started_position"] is not None:
-        earlier = f"  this attempt wrote nothing; what earlier attempts of this run wrote stays: {counts[1]}"
+        earlier = f"  this attempt wrote nothing; writes of earlier attempts stay: {counts[1]}"
         console.print(Text(earlier, style="yellow"), soft_wrap=True)
     if document["failed_operation"] is not None:
         proven = document["failed_operation_wrote"] is False

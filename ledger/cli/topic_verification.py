@@ -70,7 +70,7 @@ def show_topic_audit(audit: TopicAudit, wanted: DestinationBinding | None, branc
     if not rows:
         raise NothingOnTopicError(
             checked="the events on the topic",
-            expected="at least one event of what was asked for",
+            expected="at least one matching event",
             found=f"none among {audit.messages:,} messages",
             next_action="let the relay of `apply-ledger work` run, or check the topic's name and --url",
         )

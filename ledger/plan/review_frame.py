@@ -63,7 +63,7 @@ def print_problems(page: Page, saved: SavedPlan) -> None:
     """What the gate would refuse about these files; nothing where they agree."""
     if not saved.problems:
         return
-    page.line(Text("This plan will be refused: its files do not agree", style="bold red"))
+    page.line(Text("This plan will be refused: its files contradict each other", style="bold red"))
     for finding in saved.problems:
         page.line(Text(f"!! {finding}", style="red"), 2)
     page.blank()
@@ -73,7 +73,7 @@ def print_stale(page: Page, findings: Sequence[Finding]) -> None:
     """That the same source has applied a newer plan since, which the gate refuses (design 7.7)."""
     if not findings:
         return
-    page.line(Text("This plan is stale: an apply of it is refused (exit code 6)", style="bold yellow"))
+    page.line(Text("This plan is stale: `apply` refuses it (exit code 6)", style="bold yellow"))
     for finding in findings:
         page.line(Text(f"!! {finding}", style="yellow"), 2)
     page.blank()

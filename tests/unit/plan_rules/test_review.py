@@ -443,7 +443,7 @@ def test_a_plan_that_the_gate_would_call_stale_says_so_above_everything_else(run
     )
     told = LedgerWords(stale=[finding])
     text = shown(run_dir, ledger=told)
-    assert "This plan is stale: an apply of it is refused (exit code 6)" in text
+    assert "This plan is stale: `apply` refuses it (exit code 6)" in text
     assert "one at position 9" in text
     assert "stale" not in shown(run_dir)
     assert review_document(read_saved_plan(run_dir), ledger=told)["stale"] == [finding.model_dump()]
