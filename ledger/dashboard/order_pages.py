@@ -242,18 +242,18 @@ def _order(kind: type[OrderT], **fields: Any) -> OrderT:
         named = sorted({f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in exc.errors()})
         raise InvalidRequestError(
             checked="what was entered",
-            expected="what stands beside each field",
+            expected="what is stated next to each field",
             found="; ".join(named),
-            next_action="correct what is named and send the form again; nothing was ordered",
+            next_action="correct these fields and send the form again; nothing was ordered",
         ) from None
 
 
 def _what_became_of_it(error: ApplyLedgerError) -> str:
     """What a form that comes back says first; trouble of the server may have come behind the order (FF33)."""
     if isinstance(error, IdempotencyConflictError):
-        return "Refused: this form was sent before with other words, and what it ordered then stands"
+        return "Refused: this form was sent before with other content, and that order is still valid"
     if status_of(error) >= 500:
-        return "Not known whether this was ordered: send the same form again, it is one order"
+        return "It is not known whether this was ordered: send the same form again, it is one order"
     return "Refused: nothing was ordered"
 
 

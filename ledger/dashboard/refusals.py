@@ -102,7 +102,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
             checked="the parameters of this page",
             expected="those that it has",
             found="; ".join(named[:20]),
-            next_action="correct what is named in the address or the form",
+            next_action="correct the named part of the address or the form",
         ),
     )
 
@@ -133,7 +133,7 @@ async def _defect(request: Request, error: Exception) -> Response:
         request,
         DefectError(
             checked="this page",
-            expected="a page, or a refusal by name",
+            expected="a page, or a named refusal",
             found="a defect of this program",
             next_action="look at the server's log, and report what it says",
         ),

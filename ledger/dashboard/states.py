@@ -19,7 +19,7 @@ class State(NamedTuple):
 STATES: Mapping[str, State] = {
     # runs
     "open": State("busy", "waiting", "committed; no writer has ended it yet"),
-    "running": State("busy", "applying", "a writer is at it"),
+    "running": State("busy", "applying", "a writer carries it out"),
     "applied": State("good", "applied", "every operation was applied or skipped"),
     "stopped": State("warn", "stopped", "stopped between two operations; nothing is in doubt"),
     "failed": State("bad", "failed", "stopped at an operation that is proven to have written nothing"),
@@ -31,8 +31,8 @@ STATES: Mapping[str, State] = {
     "not_attempted": State("quiet", "not attempted", "no request was sent for it"),
     # destinations
     "in_line": State("good", "in line", "the last run was applied, and nothing waits"),
-    "applying": State("busy", "applying", "a writer is at a run"),
-    "waiting": State("busy", "orders wait", "a writer is there and has orders to carry out"),
+    "applying": State("busy", "applying", "a writer carries out a run"),
+    "waiting": State("busy", "orders wait", "a writer is active and has orders to carry out"),
     "no_writer": State("warn", "no writer", "orders wait, and no process holds the lease"),
     "stalled": State("warn", "stalled", "a run was begun, and no process holds the lease"),
     "new": State("quiet", "new", "nothing was ever applied here"),

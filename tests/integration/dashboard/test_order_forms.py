@@ -177,7 +177,7 @@ async def test_g07_a_form_whose_answer_was_lost_is_the_same_order_when_it_is_sen
             trouble.setattr(LedgerReader, "run", _nothing_is_read)
             answer = await operator.send(page, form | {"reason": "looked at it"})
         assert (answer.status_code, "LedgerUnavailableError" in answer.text) == (503, True)
-        assert "Not known whether this was ordered" in answer.text
+        assert "It is not known whether this was ordered" in answer.text
         assert "nothing was ordered" not in answer.text
         assert "looked at it</textarea>" in answer.text
         assert hidden_fields(answer.text) == form
@@ -186,7 +186,7 @@ async def test_g07_a_form_whose_answer_was_lost_is_the_same_order_when_it_is_sen
         assert len([order for order in await recording.ledger.open_orders(1) if order.kind == kind]) == 1
         # With other words it would be another order, and has to be seen as one.
         other = await operator.send(page, form | {"reason": "looked again"})
-        assert (other.status_code, "what it ordered then stands" in other.text) == (409, True)
+        assert (other.status_code, "that order is still valid" in other.text) == (409, True)
         assert "nothing was ordered" not in other.text
         assert hidden_fields(other.text)["order_key"] != form["order_key"]
     # Also where the ledger is gone before anything is ordered: a form loaded anew would be another order.
@@ -200,7 +200,7 @@ async def test_g07_a_form_whose_answer_was_lost_is_the_same_order_when_it_is_sen
     monkeypatch.setattr(CommandOrders, "commit", _nothing_is_read)
     entered = {"run": "netbox/run-5", "expected_checksum": "a" * 64}
     lost = await operator.send("/commit", await operator.form("/commit") | entered)
-    assert (lost.status_code, "Not known whether this was ordered" in lost.text) == (503, True)
+    assert (lost.status_code, "It is not known whether this was ordered" in lost.text) == (503, True)
     assert "nothing was ordered" not in lost.text
 
 
