@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StopRequest:
-    """Somebody wants this run to stop between two operations. ``inbox_id`` is the order's, where it is one."""
+    """A request to stop this run between two operations. ``inbox_id`` is that of the order, if it is one."""
 
     by: str
     reason: str
@@ -57,7 +57,7 @@ class RunControl:
 
     @property
     def must_leave(self) -> bool:
-        """Whether the process is told to end, or its command was interrupted in somebody else's run."""
+        """Whether the process must end, or its command was interrupted during the run of another command."""
         interrupted = self._interrupted is not None and self._interrupted.is_set()
         return self._leave.is_set() or (interrupted and self._interrupt is None)
 

@@ -67,7 +67,7 @@ class Dispatch:
     async def attempt(self, operation: PlannedOperation) -> Verdict:
         """Call the write surface once; again only where the guard held back a request before any that may write.
 
-        The operation's mark is durable. Where it was begun, it goes on from there.
+        The operation's mark is durable. If the operation was prepared, continue from there.
 
         Raises:
             LeaseLostError: nothing more may be sent by this process.

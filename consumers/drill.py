@@ -132,7 +132,7 @@ class Drill:
 
 
 class DrillGuard:
-    """The guard of requests that nobody records: there is no lease to look at and no mark to wait for."""
+    """The guard of requests that are not recorded: there is no lease to check and no mark to wait for."""
 
     async def ready(self) -> None:
         """Nothing is marked."""

@@ -59,7 +59,7 @@ class DrillComparison:
         self.spill.put(_place(kind.kind, node_id), _EXPECTED, canonical_json_bytes(record))
 
     async def compare(self, reader: DestinationReader) -> Comparison:
-        """Read the place and compare; an object that nobody asserted there counts as a difference."""
+        """Read the target and compare; an object that was never written counts as a difference."""
         selections = {name: _selection(self.schema.kinds[name], fields) for name, fields in self._fields.items()}
         async for item in observed_objects(reader, selections):
             record = {"kind": item.kind, "identity": item.id, "values": self._observed(item)}

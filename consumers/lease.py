@@ -2,7 +2,7 @@
 
 The database decides who holds the lease, by its own clock, and compares the epoch inside every append. What it cannot
 do is call back a request that is already on its way to the destination. So the holder keeps a deadline of its own:
-the moment *before* a claim or renewal was sent, plus the lease's time, on a clock that goes on while the machine
+the moment *before* a claim or renewal was sent, plus the lease's time, on a clock that continues while the machine
 sleeps. A request whose time-out could pass that deadline is not begun. What remains is a process frozen between this
 check and the socket write; no fence can stop that one request.
 """
@@ -31,7 +31,7 @@ from ledger.store.records import Appended, InFlight, Lease, OrderState
 Clock = Callable[[], float]
 _T = TypeVar("_T")
 _SUSPEND_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux's monotonic clock stands still in suspend, where a lease goes on; elsewhere the monotonic clock goes on too."""
+"""Linux's monotonic clock stops in suspend, while a lease continues; elsewhere the monotonic clock continues too."""
 
 _TRANSIENT_ERRORS = (LedgerUnavailableError, LedgerBusyError)
 """A renewal that failed like this may be asked for again; being fenced may not."""
@@ -41,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 
 def suspend_clock() -> float:
-    """Seconds on a clock that never goes back and goes on while the machine sleeps."""
+    """Seconds on a clock that never goes back and continues while the machine sleeps."""
     return time.clock_gettime(_SUSPEND_CLOCK)
 
 

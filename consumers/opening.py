@@ -22,13 +22,13 @@ _TRANSIENT_ERRORS = (DestinationAwayError, DispatchRefusedError)
 
 
 class LeftWhileOpening(Exception):
-    """This process is told to end while a run waits for its destination; the run stays as it is."""
+    """This process must end while a run waits for its destination; the run is unchanged."""
 
 
 async def open_while_wanted(
     open_once: Callable[[], Awaitable[OpenDestination]], *, order: Order, control: RunControl, settings: WriterSettings
 ) -> OpenDestination:
-    """Open the destination, asking again while it is unreachable; stop if somebody ends the run or this process.
+    """Open the destination, asking again while it is unreachable; stop if the run or this process is ended.
 
     Args:
         open_once: one attempt.

@@ -41,7 +41,7 @@ def commit_of(order: Order) -> PlanCommit:
     """The commit that an order of that kind is.
 
     Raises:
-        UnusableOrderError: the order is none; it is refused, and the next one is carried out (G10).
+        UnusableOrderError: the order cannot be read; it is refused, and the next one is carried out (G10).
     """
     try:
         return PlanCommit.model_validate(dict(order.body))

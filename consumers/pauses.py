@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class PausePoint(StrEnum):
-    """Where a writer stands. The order is that of a run."""
+    """Points of a writer, in the order of a run."""
 
     BEFORE_CLAIM = "before_claim"
     AFTER_CLAIM = "after_claim"

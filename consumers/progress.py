@@ -13,10 +13,10 @@ Phase = Literal["claiming", "taking_over", "settling", "verifying", "applying", 
 
 @dataclass(frozen=True, slots=True)
 class WriterProgress:
-    """Where one binding's writer stands.
+    """The state of one binding's writer.
 
     ``done`` of ``total`` operations have an outcome; ``seconds`` is how long a wait will last (settling) or how long
-    the lease is held by somebody else (claiming).
+    the lease is held by another process (claiming).
     """
 
     phase: Phase
@@ -36,7 +36,7 @@ class WriterObserver(Protocol):
 
 
 def unobserved(progress: WriterProgress) -> None:
-    """The observer of a writer that nobody watches."""
+    """An observer that does nothing."""
 
 
 RecordedEvents = Callable[[Sequence[NewEvent]], None]
@@ -45,4 +45,4 @@ raise."""
 
 
 def uncounted(events: Sequence[NewEvent]) -> None:
-    """For a writer whose events nobody counts."""
+    """A counter that does nothing."""

@@ -1,6 +1,6 @@
 """A rehearsal: the writer's own loop with a temporary destination and a ledger that stores nothing.
 
-The loop stops at the first operation that fails, as it does in earnest. A rehearsal then goes on behind it, because a
+The loop stops at the first operation that fails, as it does in earnest. A rehearsal then continues after it, because a
 person wants to know everything that is wrong at once (G11); what the real run would not have reached is marked.
 """
 

@@ -46,7 +46,7 @@ class Turns(Protocol):
 
 
 class AlwaysMyTurn:
-    """For a writer that shares with nobody: the lease alone decides."""
+    """For a writer without load balancing: only the lease decides."""
 
     def may_claim(self, binding: DestinationBinding) -> bool:  # noqa: ARG002 - the protocol's
         """Always."""
@@ -58,7 +58,7 @@ class AlwaysMyTurn:
 
     @contextmanager
     def holding(self, binding: DestinationBinding) -> Iterator[None]:  # noqa: ARG002 - the protocol's
-        """Nobody counts."""
+        """Hold nothing."""
         yield
 
 
@@ -68,8 +68,8 @@ class SharingTimes(BaseModel):
     Attributes:
         beat_interval: between two signs of life.
         beat_ttl: a worker that is silent for so long counts no more.
-        grace: so long a free binding is left to whoever holds fewer.
-        keep_returned: so long a binding is kept that nobody else took.
+        grace: how long a free binding is left to a worker that holds fewer.
+        keep_returned: how long a binding is kept that no other worker took.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,6 +1,6 @@
 """Checks whether a newer plan of the same source has been applied since a plan was made (design 7.7).
 
-The gate refuses such a plan and a review says so beforehand; both ask here, so that they cannot disagree.
+The gate refuses such a plan and a review reports it beforehand; both use this module, so that they agree.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def postgres_connector(settings: WriterSettings, *, allow_unsafe_fsync: bool = F
     """Opens the ledger at a DSN, with the writer's role.
 
     A call whose connection is lost is asked again for half of the lease's time at most: longer, and the answer would
-    come when the lease is somebody else's.
+    come when another process holds the lease.
 
     Args:
         settings: the writer's times.

@@ -16,7 +16,7 @@ _PAUSE_AFTER_DEFECT = 5.0
 
 
 class Worker:
-    """Runs the writers of several bindings until it is told to stop. What ends one of them leaves the others alone."""
+    """Runs the writers of several bindings until it is stopped. An error that ends one does not affect the others."""
 
     def __init__(self, writers: Sequence[BindingWriter], *, pause_after_defect: float = _PAUSE_AFTER_DEFECT) -> None:
         """``pause_after_defect``: seconds before a writer that ended by a defect or an alarm is started again."""

@@ -78,7 +78,7 @@ class ChainVerifier:
     def feed(self, event: StoredEvent) -> list[ChainBreak]:
         """Check the next event against the one before; empty when it holds.
 
-        After a break it goes on from what is stored, so that one changed event is reported once and not for every
+        After a break it continues from the stored hash, so that one changed event is reported once and not for every
         event behind it.
         """
         # The detailed checks run only if the quick one fails: a replay checks a million events that all hold.
@@ -89,7 +89,7 @@ class ChainVerifier:
         return breaks
 
     def passed(self, events: int, position: int, head: bytes) -> None:
-        """Go on behind events that were found to hold by somebody who checked all that :meth:`feed` does."""
+        """Continue after events that the caller has verified with all checks of :meth:`feed`."""
         self.position, self.head = position, head
         self.events += events
 

@@ -18,7 +18,7 @@ from ledger.errors import ApplyLedgerError
 from ledger.printable import words
 
 CLOCK_SECONDS = 5.0
-"""Difference of two clocks from which on somebody should know. No lease and no order depends on it."""
+"""Difference of two clocks that is worth a warning. No lease and no order depends on it."""
 
 CHECK_SECONDS = 60.0
 """The longest time that one check may take; what it looks at has shorter limits of its own."""
@@ -56,7 +56,7 @@ def good(found: str, **facts: Any) -> Said:
 
 
 def warning(found: str, next_action: str, **facts: Any) -> Said:
-    """It works, and somebody should know."""
+    """It works, with a warning."""
     return Said(Verdict.WARNING, found, next_action, facts)
 
 
@@ -100,7 +100,7 @@ class CheckResult:
 
 
 async def run_checks(subject: str, checks: Sequence[Check]) -> AsyncGenerator[CheckResult, None]:
-    """Run checks in their order; a refusal of ours is a failure of the check, and a defect propagates."""
+    """Run checks in their order; a refusal is a failure of the check, and a defect propagates."""
     causes: dict[str, str] = {}
     for check in checks:
         cause = next((causes[name] for name in check.needs if name in causes), None)
@@ -126,7 +126,7 @@ def clock_said(told: datetime, before: datetime, after: datetime, *, whose: str,
     """The verdict on a clock that was read between two looks at our own.
 
     Args:
-        told: what it said.
+        told: the time that the clock showed.
         before: our clock before it was asked.
         after: our clock when it had answered.
         whose: in words.

@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 MAX_WORDS = 8_000
-"""Characters of one part of a refusal; what is longer is cut, and its length is said."""
+"""Maximum length of one part of a refusal; longer text is cut, and its length is shown."""
 
 _MARK = 40
 """Room for what a cut says of itself; where it would take more than half of the room, a cut says no more than "…"."""
@@ -49,7 +49,7 @@ def words(text: str, limit: int = MAX_WORDS) -> str:
 
 
 def refusal_words(text: str) -> str:
-    """:func:`words` of a refusal, without user info, query and fragment of a URL wherever one stands (G12).
+    """:func:`words` of a refusal, without user info, query and fragment of any URL in it (G12).
 
     A refusal quotes what it found in the wrong place, and what is there is anybody's: an address with a password
     where a checksum belongs is still an address with a password, and one with ``?token=`` tells a token.

@@ -18,7 +18,7 @@ SECRET_KINDS = frozenset({"Password", "HashedPassword"})
 """Attribute kinds whose values are never stored or shown (G12)."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A GraphQL name: kinds and fields stand in the text of queries, where any other name would be syntax (FF14)."""
+"""A GraphQL name: kinds and fields are part of the text of queries, where any other name would be syntax (FF14)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class DestinationSchema:
         return found if found is not None and found.is_node else None
 
     def concrete_kinds(self, peer: str) -> tuple[str, ...]:
-        """The node kinds that may stand where ``peer`` is declared: itself, or all that inherit from the generic."""
+        """The node kinds that are allowed where ``peer`` is declared: itself, or all that inherit from the generic."""
         found = self.kinds.get(peer)
         if found is None:
             return ()

@@ -49,7 +49,7 @@ _UNMAPPED: Final = ("failed to map", "cannot allocate memory", "cannot create sh
 
 
 def shortage_of(error: BaseException) -> MachineShortageError | None:
-    """The shortage that an exception stands for; None where it is about anything else.
+    """The shortage that an exception means; None for any other exception.
 
     A refusal is a shortage where one is its cause: a plan that cannot be read for want of a file descriptor is no worse
     a plan for it. A group is one where all of its parts are.

@@ -1,6 +1,6 @@
 """Spans: how long a commit, its intake, its run, each operation and each request took, joined under one trace.
 
-Off unless somebody hands in a tracer (:func:`use`): then nothing of OpenTelemetry is even imported, and a span costs a
+Off unless a tracer is set (:func:`use`): then nothing of OpenTelemetry is even imported, and a span costs a
 comparison. On or off, a span never decides anything: one that cannot be made, told of or ended is left out, and what it
 was to be about goes on. Nothing that a plan or a destination says is in one, so that no secret can: ids, kinds and
 numbers alone.

@@ -54,7 +54,7 @@ def build_commit(
         AlteredPlanError: manifest or operations were changed since the plan was written.
         UnexpectedChecksumError: the plan is not the one that was reviewed.
         RunDirectoryError: ``run.json`` is missing or damaged.
-        ConfigurationChangedError: the configuration is another one by now, or nobody says where it is.
+        ConfigurationChangedError: the configuration is another one by now, or its location is not known.
         ConfigurationError: the configuration cannot be read any more.
     """
     raw = read_raw_artifact(run_dir)

@@ -22,7 +22,7 @@ from producers.config_model import (
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """One key: the dotted path of the table in which it stands, and its words for people."""
+    """One key: the dotted path of its table, and its text for people."""
 
     table: str
     told: str

@@ -52,7 +52,7 @@ async def load_destination(
     Args:
         reader: reads page by page.
         mapping: says which kinds and fields.
-        constant_kinds: kinds of constant peers, which may be mapped by nobody.
+        constant_kinds: kinds of constant peers, which need not be mapped.
         snapshots: where objects are written as they come.
         progress: called with objects done and the total counted so far.
 

@@ -29,7 +29,7 @@ async def load_sides(
     Raises:
         IncompleteExtractionError: a side could not be read completely.
         ApplyLedgerError: whatever a side refuses.
-        PlanRefusedError: both sides were refused; both refusals are told (G11).
+        PlanRefusedError: both sides were refused; both refusals are reported (G11).
     """
     reading = reporter.in_thread(load_source, source, mapping, snapshots, reporter.phase("reading source"))
     observing = load_destination(
@@ -49,7 +49,7 @@ async def load_sides(
 
 
 def _combined(errors: list[BaseException]) -> BaseException:
-    """What to raise for one or two failures: a defect of ours never hides behind a refusal."""
+    """What to raise for one or two failures: a defect never hides behind a refusal."""
     defect = next((error for error in errors if not isinstance(error, ApplyLedgerError)), None)
     if defect is not None:
         return defect

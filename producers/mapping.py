@@ -109,7 +109,7 @@ class MappingPlan:
         return tuple(dict.fromkeys(path.field for path in key))
 
     def sharing_kinds(self) -> tuple[str, ...]:
-        """Kinds that nobody maps and that a uniqueness rule of a generic compares with mapped ones.
+        """Kinds that are not mapped and that a uniqueness rule of a generic compares with mapped ones.
 
         A create of a mapped kind can collide with their objects, so they are read as well (P61).
         """

@@ -57,7 +57,7 @@ def kind_tiers(mapping: MappingPlan) -> dict[str, int]:
 
 
 def report_cycles(tiers: Tiers, drafts: Iterable[Draft]) -> bool:
-    """Put a fault on every record that stands on a cycle of mandatory references; whether there was one."""
+    """Add a fault to every record on a cycle of mandatory references; return whether there was one."""
     by_id = {draft.operation.operation_id: draft for draft in drafts}
     for cycle in tiers.cycles:
         circle = " -> ".join(by_id[item].record.label for item in [*cycle, cycle[0]])
@@ -95,7 +95,7 @@ def _delete_edges(
     deletes: Sequence[tuple[ObservedRecord, PlannedOperation]],
     destination: DestinationSide,
 ) -> dict[str, list[Edge]]:
-    """A recorded delete stands after the operations of the objects that referred to what it deletes."""
+    """A recorded delete comes after the operations of the objects that referred to what it deletes."""
     by_object = {(record.kind, record.id): operation.operation_id for record, operation in deletes}
     nodes: dict[str, list[Edge]] = {operation_id: [] for operation_id in by_object.values()}
     referrers = {

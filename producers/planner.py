@@ -167,7 +167,7 @@ class Planner:
         self._result.warnings += check_collisions(drafts, self._unchanged, self._destination, self._mapping)
 
     def _warn_of_nulls(self) -> None:
-        """A null reference takes no peer away: a plan has no form for it, and nobody may believe that it did (P91)."""
+        """A null reference takes no peer away: the plan format cannot express it, so this must be reported (P91)."""
         matched = [(draft.record, draft.observed) for draft in self._drafts if draft.observed is not None]
         kept = Counter(
             (record.entry.label, record.kind, name)

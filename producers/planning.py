@@ -129,7 +129,7 @@ async def make_plan(
         except ApplyLedgerError as exc:
             try:
                 run.record_failure(exc)
-            except ApplyLedgerError as lost:  # a full disk, say: what failed first is what is told
+            except ApplyLedgerError as lost:  # a full disk, for example: the first failure is reported
                 _log.warning("the failure of a plan could not be written beside it", error=str(lost))
             raise
 

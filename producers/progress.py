@@ -24,7 +24,7 @@ class PlanProgress:
 
 
 class _StoppedError(Exception):
-    """Ends work in a thread whose caller was cancelled; nobody is left to see it."""
+    """Ends work in a thread whose caller was cancelled, so it is never reported."""
 
 
 class Reporter:

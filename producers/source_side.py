@@ -185,7 +185,7 @@ def value_or_absent(row: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     A step that is there and empty (``""``, ``0``, ``false``, ``[]``) counts as null, as upstream does.
 
     Raises:
-        RowShapeError: the path goes on below a value that is no object.
+        RowShapeError: the path continues below a value that is not an object.
     """
     if len(path) == 1 and type(row) is dict:
         return row.get(path[0], ABSENT)

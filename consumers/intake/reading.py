@@ -79,7 +79,7 @@ class Intake:
         """Take messages until ``stop`` is set.
 
         Raises:
-            BrokerUnavailableError: nobody answered within ``start_within``.
+            BrokerUnavailableError: no broker answered within ``start_within``.
             MissingTopicError: the topic is not there.
             VanishedOffsetsError: messages that were never read are gone.
             IntakeStuckError: no poll came back for ``stuck_after``.
@@ -217,7 +217,7 @@ class Intake:
         is_away = False
         at_once = 1 if self._take_together is None else self._settings.take_at_once
         for first in range(0, len(records), at_once):
-            # What was read before a rebalance is somebody else's now, or comes again from the committed offset.
+            # What was read before a rebalance now belongs to another member, or comes again from the committed offset.
             if self._rebalances.epoch != epoch or stop.is_set():
                 break
             some = records[first : first + at_once]

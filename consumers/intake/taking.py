@@ -71,7 +71,7 @@ class MessageTaker:
         self._ids: dict[DestinationBinding, int] = {}
 
     async def take(self, message: ReceivedMessage) -> Receipt | None:
-        """Put the commit into the inbox, or record why it is none. Taking a message twice changes nothing.
+        """Put the commit into the inbox, or record why it is refused. Taking a message twice changes nothing.
 
         Returns:
             The inbox's receipt, or None where the message was refused.

@@ -33,7 +33,7 @@ from ledger.store.relay import RelayClaim
 _log = structlog.get_logger(__name__)
 
 _TRANSIENT_ERRORS = (LedgerUnavailableError, LedgerBusyError, EventsNotSentError)
-"""Trouble of brokers or ledger; the relay waits and goes on from its cursor."""
+"""Transient errors of brokers or ledger; the relay waits and continues from its cursor."""
 
 _SELDOM = 30
 """Multiplies the usual wait before a binding that needs a person's attention is tried again."""
@@ -64,7 +64,7 @@ Relayed = Callable[[str, str, int, int], None]
 
 
 class Relay:
-    """Relays all bindings of a ledger until it is told to stop; any number may run."""
+    """Relays all bindings of a ledger until it is stopped; any number may run."""
 
     def __init__(
         self, settings: RelaySettings, ledger: RelayedLog, outlet: EventOutlet, *, relayed: Relayed | None = None
@@ -83,7 +83,7 @@ class Relay:
     async def run_until(self, stop: asyncio.Event) -> None:
         """Relay until ``stop`` is set; bindings that are new are found while it runs.
 
-        A binding whose log is not the one that the topic holds stands still, and the others go on.
+        A binding whose log is not the one on the topic is not relayed; the others continue.
 
         Raises:
             StoreError: the ledger is set up wrongly.

@@ -43,7 +43,7 @@ class Part:
 
 
 def _uncounted(part: str) -> None:
-    """For a service whose restarts nobody counts."""
+    """A counter of restarts that does nothing."""
 
 
 async def run_parts(

@@ -75,7 +75,7 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """How somebody who waits can end it: stop the run, or only the waiting."""
+    """The ways to end waiting: stop the run, or only stop waiting."""
 
     stop_run: asyncio.Event
     leave: asyncio.Event
@@ -139,7 +139,7 @@ async def _write_or_watch(
 ) -> None:
     """The writer may die while we watch; then its lease runs out and the next claim is ours.
 
-    It is the same where we were the writer and lost the lease: whoever claims next continues with the run.
+    The same holds if we were the writer and lost the lease: the next writer continues the run.
     """
     from consumers.errors import DispatchRefusedError, LeaseLostError
     from ledger.store.errors import EpochMovedError, FencedWriterError, LeaseHeldError

@@ -92,7 +92,7 @@ async def place_commit_in(settings: Settings, ledger: Ledger, commit: PlanCommit
 
 
 async def _into_store(settings: Settings, commit: PlanCommit) -> None:
-    """Before anybody can be told to apply a run, it is where writers look for it."""
+    """Store a run where writers look for it, before it is committed."""
     root = settings.artifact_root
     if isinstance(root, Path):
         return
@@ -113,7 +113,7 @@ async def order_resume(
     policy: Policy,
     order_id: UUID | None = None,
 ) -> Receipt:
-    """Order a run to go on, where its destination is declared here.
+    """Order a run to be resumed, if its destination is declared here.
 
     Raises:
         ConfigurationError: the destination is not declared.

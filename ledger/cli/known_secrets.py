@@ -54,7 +54,7 @@ def _known(settings: Settings, config_file: Path | None) -> Iterator[str]:
     try:
         password = settings.kafka.known_password()
     except ConfigurationError:
-        password = None  # told where the brokers are needed
+        password = None  # reported where the brokers are needed
     if password is not None:
         yield password.get_secret_value()
     for dsn in (settings.dsn, settings.admin_dsn):
@@ -68,7 +68,7 @@ def _password(dsn: SecretStr | None) -> Iterator[str]:
     try:
         password = None if dsn is None else urlsplit(dsn.get_secret_value()).password
     except ValueError:
-        return  # no address; told where the database is opened
+        return  # no address; reported where the database is opened
     if password:
         yield unquote(password)
 

@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     A usage error is 64, because 2 means "changes present". A refusal is shown without a traceback; anything that is
-    no refusal of ours and no shortage of the machine is a defect and leaves with its traceback (P141, P142).
+    neither a refusal nor a shortage of the machine is a defect and propagates with its traceback (P141, P142).
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:

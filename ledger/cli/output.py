@@ -89,7 +89,7 @@ def write_rows(
         stream: name of the kind of record, for NDJSON.
         columns: keys shown in a table, in order; JSON forms always have all keys.
         total: how many rows there are in all, where ``rows`` was limited.
-        spare: columns that a narrow terminal goes without, the first one first; which ones is said on stderr.
+        spare: columns that are left out on a narrow terminal, in this order; stderr names them.
     """
     if form is OutputForm.JSON:
         write_document(list(rows))

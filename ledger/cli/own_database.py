@@ -18,7 +18,7 @@ LOOK_EVERY = 2.0
 
 
 async def keep_running(server: EmbeddedPostgres, stop: asyncio.Event, *, look_every: float = LOOK_EVERY) -> None:
-    """Start the server again whenever it has crashed, until ``stop`` is set; one that somebody stopped stays so.
+    """Start the server again whenever it has crashed, until ``stop`` is set; one that was stopped stays stopped.
 
     Raises:
         EmbeddedServerError: it cannot be started; whoever supervises the service has to know.

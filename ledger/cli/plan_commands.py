@@ -169,7 +169,7 @@ async def _plan(
 async def _position_and_baseline(
     settings: Settings, binding: DestinationBinding, source: str
 ) -> tuple[int | None, dict[str, int] | None]:
-    """Where the binding's log stands, and the rows of this source's last applied plan; neither without a ledger."""
+    """The position of the binding's log, and the rows of this source's last applied plan; neither without a ledger."""
     from ledger.store.errors import LedgerUnavailableError
 
     try:

@@ -195,7 +195,7 @@ async def _stage(
 
 
 def _was_observed(run_dir: Path, artifact: PlanArtifact) -> bool:
-    """A plan of ours whose destination was empty kept nothing, and yet looked."""
+    """Whether the destination was read for the plan; a plan of an empty destination has no snapshot, but a coverage."""
     from consumers.infrahub.observed import has_snapshot
 
     return has_snapshot(run_dir) or artifact.manifest.coverage is not None

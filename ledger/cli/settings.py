@@ -67,7 +67,7 @@ class DestinationSettings(BaseModel):
 
     @property
     def binding(self) -> DestinationBinding:
-        """The normalised binding that this destination stands for."""
+        """The normalised binding of this destination."""
         return DestinationBinding(url=self.url, branch=self.branch).normalised()
 
     @property
@@ -171,7 +171,7 @@ class Settings(BaseSettings):
     def recorded_as(self, binding: DestinationBinding) -> DestinationBinding:
         """The one binding under which the ledger keeps a destination, whichever of its declared names is given.
 
-        A binding that is not declared here stands for itself.
+        A binding that is not declared here is returned unchanged.
         """
         found = (destination.binding for destination in self.destination if destination.names(binding))
         return next(found, binding.normalised())

@@ -20,7 +20,7 @@ class ForgivingOutput(io.RawIOBase):
         self._descriptor = descriptor
 
     def fileno(self) -> int:
-        """The descriptor, for whoever asks for the size of its terminal."""
+        """The descriptor, which is used to find the size of the terminal."""
         return self._descriptor
 
     def isatty(self) -> bool:

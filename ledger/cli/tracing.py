@@ -37,7 +37,7 @@ _CHOOSE_CODE = (
 HTTP server's does, cannot even be imported. What we send is W3C's in any case."""
 
 _LEAVE_WITHIN = 3.0
-"""Seconds for the last spans of a command: nobody waits longer for a collector that does not answer."""
+"""Seconds for the last spans of a command: the limit for a collector that does not answer."""
 
 
 def is_wanted(environ: Mapping[str, str]) -> bool:

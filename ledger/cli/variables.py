@@ -14,7 +14,7 @@ ANOTHER_NAME = {"CACHE_DIR": "INFRAHUB_SYNC_CACHE_DIR"}
 def require_known_variables(
     environ: Mapping[str, str], *, prefix: str, keys: Iterable[str], nested: Mapping[str, Iterable[str]]
 ) -> None:
-    """Refuse what the environment sets under our prefix and nobody reads, as unknown keys of the file are refused.
+    """Refuse unknown variables with our prefix, as unknown keys of the file are refused.
 
     Args:
         environ: the environment; a variable without a value counts as not set.

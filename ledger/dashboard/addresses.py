@@ -25,7 +25,7 @@ def page_of(address: str) -> str:
 
 
 def own_address(address: str) -> str:
-    """An address of this server, or the overview where it is none: a link must not lead elsewhere.
+    """An address of this server, else that of the overview: a link must not lead elsewhere.
 
     A path that begins with two strokes is none, although this server was asked for it: in a link, what follows them is
     the name of another one.

@@ -8,7 +8,7 @@ from ledger.plan.canonical import canonical_json_text
 
 
 def command(*words: str) -> str:
-    """A command of ours that a shell reads as it is meant, whatever is in its words."""
+    """A command of this program, quoted for a shell."""
     return shlex.join(["apply-ledger", *words])
 
 

@@ -92,7 +92,7 @@ def _own_hash_holds(event: StoredEvent) -> bool:
     try:
         return event_hash(event) == event.hash
     except ValueError:
-        return False  # a number that no program of ours can have stored
+        return False  # a number that this program cannot have stored
 
 
 def _pretty(event: StoredEvent) -> list[str] | None:

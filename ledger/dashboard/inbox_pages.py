@@ -35,7 +35,7 @@ class InboxQuery(Query):
 
 
 class RefusedQuery(Query):
-    """Where the two lists of what was refused go on."""
+    """Cursors of the two lists of refusals."""
 
     plans: Annotated[str | None, Field(max_length=MAX_CURSOR)] = None
     messages: Annotated[str | None, Field(max_length=MAX_CURSOR)] = None

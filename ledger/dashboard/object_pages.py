@@ -38,7 +38,7 @@ class ObjectsQuery(Query):
 
 
 class ObjectQuery(Query):
-    """Where the history of an object goes on."""
+    """The cursor of an object's history."""
 
     cursor: Annotated[str | None, Field(max_length=MAX_CURSOR)] = None
 

@@ -29,7 +29,7 @@ DESTINATIONS_PER_PAGE = 100
 
 
 class DestinationsQuery(Query):
-    """Behind which destination a list of them goes on."""
+    """The destination after which a list continues."""
 
     after: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
 

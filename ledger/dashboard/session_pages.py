@@ -19,7 +19,7 @@ router = APIRouter()
 
 
 class LoginQuery(Query):
-    """Where to go on."""
+    """The address after the login."""
 
     next: Annotated[str, Field(max_length=MAX_ADDRESS)] = "/"
 

@@ -24,7 +24,7 @@ _MONDAY = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
 def verdict(binding: BindingView) -> str:
     """The state of a destination, as :data:`ledger.dashboard.states.STATES` has it.
 
-    What a person has to act on comes first: work that nobody does, then how the last run ended.
+    What needs action comes first: orders without a writer, then the end of the last run.
     """
     if is_running(binding):
         return "applying" if binding.writer.live else "stalled"

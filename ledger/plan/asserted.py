@@ -1,7 +1,7 @@
 """The values that an operation writes to an object, and those that its plan had observed before.
 
 A plan's line says the first, its account (coverage) the second; an event says whether anything was written. All of it
-is read as an audit has to read: whatever somebody put there.
+is read as in an audit: it may contain anything.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def is_plain(text: str) -> bool:
 
 
 def canonical_value(value: Any, *, kind: str, field: str) -> Any:
-    """The JSON value that stands for ``value``.
+    """The JSON value that represents ``value``.
 
     Args:
         value: from a source row or a transform.

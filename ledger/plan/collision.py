@@ -187,7 +187,7 @@ class CollisionIndex:
         peers: Mapping[str, Mapping[str, Any] | None],
         origin: Origin,
     ) -> Iterator[tuple[_Rule, bytes]]:
-        """The rules that an object of a kind is told apart by, each with the object's key."""
+        """The uniqueness rules of an object's kind, each with the object's key."""
         for rule in self._rules_of(kind):
             key = self._key(kind, rule, attributes, peers, origin)
             if key is not None:

@@ -12,7 +12,7 @@ from ledger.plan.canonical import canonical_json_bytes, canonical_value
 from ledger.plan.layout import shown
 
 LOCATION_KEY = "directory"
-"""Top-level key that says where a configuration stands; location is not configuration (A71)."""
+"""Top-level key with the location of a configuration, which is not part of it (A71)."""
 
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
 
@@ -39,7 +39,7 @@ def config_version(document: Mapping[str, Any]) -> str:
 
 
 def require_config_version(value: str) -> str:
-    """A version that somebody supplies, unchanged: opaque, compared for equality, never parsed (A60).
+    """A version that the caller supplies, unchanged: opaque, compared for equality, never parsed (A60).
 
     Raises:
         ConfigurationError: it is empty or has characters other than printable ASCII.

@@ -195,7 +195,7 @@ class WrittenLine(Protocol):
 
     @property
     def order(self) -> tuple[int, str, int]:
-        """Where the line stands (H24)."""
+        """The sort key of the line (H24)."""
 
     @property
     def resource(self) -> bytes:

@@ -183,7 +183,7 @@ class _Agreement:
         self._faults.add(coverage_fault(checked, expected, found), self._number)
 
     def _compare(self, line: CoverageLine, operation: PlannedOperation) -> None:
-        """What is told of an operation must be what it does; values are not shown, they may be secret."""
+        """A coverage line must agree with its operation; values are not shown, because they may be secret."""
         what = f"coverage of operation {operation.operation_id}"
         recorded = operation.destination_id
         if operation.action == "update" and recorded is not None and line.destination_id != recorded:

@@ -65,7 +65,7 @@ def _further(faults: int, colliding: int) -> list[Finding]:
 def operation_faults(
     operation: PlannedOperation, schema: DestinationSchema, *, planning: bool = False
 ) -> list[ApplyLedgerError]:
-    """Everything that is wrong with one operation by itself; nothing is raised.
+    """Return all faults of a single operation; nothing is raised.
 
     A recorded delete is never dispatched: its kind may be gone, and only secrets in its identity are faults.
 

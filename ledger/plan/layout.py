@@ -36,7 +36,7 @@ def require_run_id(run_id: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as it may stand in a message: one line, escaped, cut to 80 characters. Never pass a secret."""
+    """A value for a message: one line, escaped, cut to 80 characters. Never pass a secret."""
     text = ascii(value[:_SHOWN]) if isinstance(value, str) else type(value).__name__
     if isinstance(value, bool | int | float | None):
         # An integer of thousands of digits cannot always be turned into text, and nobody reads it.

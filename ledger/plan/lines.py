@@ -13,7 +13,7 @@ MAX_FAULTS = 100
 """Faults of one artifact that are kept in full; the rest is counted, so that a hostile file costs no memory."""
 
 MAX_COUNTED = 10_000
-"""Faulty lines after which nobody reads on: to name what is wrong with a line takes a hundred times its reading."""
+"""Faulty lines after which reading stops: describing a fault takes a hundred times as long as reading a line."""
 
 
 def line_body(line: bytes, *, what: str) -> bytes:

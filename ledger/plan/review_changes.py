@@ -72,7 +72,7 @@ def field_changes(resource: Resource) -> list[FieldChange]:
 def also_sent(resource: Resource) -> dict[str, Any]:
     """What an update sends besides the fields that are shown as differing, by name.
 
-    A plan of ours sends what was observed there. A plan of somebody else may not, so a reviewer has to see it (A2).
+    A plan of this program sends the observed values. Another plan may not, so a reviewer has to see it (A2).
     """
     if resource.action != "update" or resource.operation is None or resource.line is None:
         return {}

@@ -1,6 +1,6 @@
 """A review for people, at two depths, on a rich console (C38, C39, H11 to H22).
 
-Signs stand beside every colour: ``+`` create, ``~`` update, ``-`` recorded delete, ``=`` none, ``!`` skip. Nothing from
+Every colour has a sign as well: ``+`` create, ``~`` update, ``-`` recorded delete, ``=`` none, ``!`` skip. Nothing from
 a plan is printed as markup, and no text of it reaches the terminal unescaped (:mod:`ledger.plan.describe`).
 """
 

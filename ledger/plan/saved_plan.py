@@ -35,10 +35,10 @@ class PlanSummary:
 
     Attributes:
         counts: the five actions, zeros included; ``skip`` and ``none`` are 0 where no coverage was recorded.
-        coverage_recorded: whether the plan says what became of *every* resource.
+        coverage_recorded: whether the plan has a coverage line for *every* resource.
         delete_operations_computed: False: the plan says nothing about objects that exist only at the destination.
         operations_count: creates, updates and recorded deletes.
-        tiers: how many tiers they stand in.
+        tiers: the number of their tiers.
     """
 
     counts: dict[str, int]
@@ -102,7 +102,7 @@ class SavedPlan:
     Attributes:
         run_dir: where it was read.
         artifact: the parsed manifest and operations.
-        coverage: what became of every resource; None where it was not recorded or cannot be read.
+        coverage: one line for every resource; None if it was not recorded or cannot be read.
         problems: what the gate would refuse about these files; shown above the plan.
     """
 

@@ -183,7 +183,7 @@ class _ArtifactVerifier:
         if not isinstance(records, list):
             self._fail("source_snapshot", expected="a list of snapshots", found=shown(records))
             return
-        # What can be said without reading is said first; what is left is read at once, each file once.
+        # First the checks that need no file; then all files are read, each once.
         problems = [self._record_problem(record) for record in records[:MAX_SNAPSHOTS]]
         targets = {
             record["path"]: self._artifact.run_dir / record["path"]

@@ -64,7 +64,7 @@ def write_plan_artifact(
     """Write ``plan/`` of a run and return its manifest.
 
     Args:
-        run_dir: the run directory, named like the run; the snapshots stand in it already.
+        run_dir: the run directory, named like the run; it already contains the snapshots.
         operations: in any order; they are stored by (tier, operation_id).
         coverage_lines: canonical lines with newlines in stored order, or None for a plan without coverage.
         coverage_counts: a count for each of the five actions; given exactly where the lines are.

@@ -30,13 +30,13 @@ class BindingQueries:
         return int(await self._session.value("register_binding", normalised.url, normalised.branch))
 
     async def binding(self, binding: DestinationBinding) -> BindingRow | None:
-        """A binding as it stands, or None where nothing was ever committed to it."""
+        """The current state of a binding, or None if nothing was ever committed to it."""
         normalised = binding.normalised()
         rows = await self._session.rows("bindings", normalised.url, normalised.branch)
         return _binding(rows[0]) if rows else None
 
     async def bindings(self) -> list[BindingRow]:
-        """All bindings as they stand, oldest first."""
+        """The current state of all bindings, oldest first."""
         return [_binding(row) for row in await self._session.rows("bindings", None, None)]
 
     async def events(

@@ -28,7 +28,7 @@ LONGEST_SOCKET_FOLDER = 88
 """Bytes. A socket's path ends after 103 bytes on macOS (107 on Linux) and ``/.s.PGSQL.5432`` takes 14 of them."""
 
 _INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Variables that the server's programs take over from whoever starts them."""
+"""Variables that the server's programs inherit from their caller."""
 
 _MAXIMUM_LOG_BYTES = 8 * 1024 * 1024
 _CONFIGURATION = "apply-ledger.conf"
@@ -111,7 +111,7 @@ class Cluster:
         prepare_socket_folder(self.sockets, self.account)
         self._write_configuration()
         self._rotate_log()
-        # pg_ctl puts the server into its own session and leaves: the server outlives whoever called us.
+        # pg_ctl puts the server into its own session and leaves: the server outlives its caller.
         answer = self._run(
             "pg_ctl",
             ["start", "-w", "-s", "-D", str(self.data), "-l", str(self.log), "-t", str(int(timeout))],
@@ -277,7 +277,7 @@ def prepare_socket_folder(folder: Path, account: ServerAccount) -> None:
     """Make the folder, for ``account`` alone.
 
     Raises:
-        UnsafeSocketFolderError: somebody else made it, or others may enter it.
+        UnsafeSocketFolderError: another user made it, or other users can enter it.
     """
     try:
         folder.mkdir(mode=0o700)

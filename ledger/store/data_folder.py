@@ -50,7 +50,7 @@ class DataFolder:
 
     @property
     def lock(self) -> Path:
-        """Held by whoever starts or stops the server."""
+        """Held by the process that starts or stops the server."""
         return self.path / "owner.lock"
 
     @property

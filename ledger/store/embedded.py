@@ -122,7 +122,7 @@ class EmbeddedPostgres:
 
         Raises:
             ServerStopError: it still runs.
-            DataFolderBusyError: somebody else is starting or stopping it.
+            DataFolderBusyError: another process is starting or stopping it.
         """
         if self.status().pid is None:
             return False

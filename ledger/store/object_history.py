@@ -53,12 +53,12 @@ class ObjectHistoryQueries:
     async def object_outcomes(
         self, binding_id: int, object_key: bytes, *, before: int | None = None, newest: int | None = None
     ) -> list[ObjectOutcome]:
-        """Every outcome of every operation on one object, whatever it was and whoever sent it, in order of position.
+        """Every outcome of every operation on one object, of all kinds and sources, in order of position.
 
         Args:
             binding_id: where.
             object_key: of the object.
-            before: only what stands before this position.
+            before: only outcomes before this position.
             newest: only so many, the last ones.
         """
         rows = await self._session.rows(

@@ -36,7 +36,7 @@ class Outlasted(Generic[T]):
 
 
 async def outlasting(work: Coroutine[Any, Any, T]) -> Outlasted[T]:
-    """Await ``work`` to its end, whoever cancels this task meanwhile.
+    """Await ``work`` to its end, even if this task is cancelled meanwhile.
 
     The work itself says that it is over, instead of a callback of its task: an operation waits here twice, and each
     turn of the event loop between an answer and the next request is time in which nothing is written.

@@ -22,7 +22,7 @@ def process_runs_in(pid: int, folder: Path) -> bool:
 
 
 def process_is_alive(pid: int) -> bool:
-    """Whether a process of that number exists, whoever owns it."""
+    """Whether a process of that number exists, of any owner."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

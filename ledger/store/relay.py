@@ -40,7 +40,7 @@ class RelayQueries(BindingQueries):
             binding_id: whose events.
             topic: where to.
             owner: a random name of this claim; asked again under it, the answer is the same.
-            ttl: seconds until somebody else may take it, counted again by each :meth:`advance_relay`.
+            ttl: seconds until another process may take it, counted again by each :meth:`advance_relay`.
 
         Raises:
             RelayHeldError: another process relays it.

@@ -46,7 +46,7 @@ class TokenQueries:
 
         Raises:
             TokenNameTakenError: a token that works has this name.
-            InvalidCallError: a time that is none.
+            InvalidCallError: the time is not valid.
         """
         until: datetime | None = await self._session.value("create_api_token", token_id, name, role, digest, seconds)
         return until

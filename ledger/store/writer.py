@@ -33,7 +33,7 @@ __all__ = ["Appended", "InFlight", "Lease", "OrderState", "WriterStore"]
 T = TypeVar("T")
 _CLAIM_ATTEMPTS = 5
 _RELEASE_ASKED_FOR = 5.0
-"""Seconds. Somebody waits for the end of a process that gives its lease back."""
+"""Seconds; short, because the end of the process waits for the release of its lease."""
 
 
 class WriterStore:
@@ -111,7 +111,7 @@ class WriterStore:
             binding_id: what to write to.
             owner: a random name for this process or claim; only it can renew.
             ttl: lifetime of the lease in seconds.
-            settle: seconds during which nobody dispatches where an operation was found in flight.
+            settle: seconds without requests if an operation was found in flight.
             body_host: the host, as recorded and as shown to others that find the binding held.
             body_process_id: the process, as recorded.
 

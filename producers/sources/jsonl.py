@@ -60,7 +60,7 @@ class JsonLinesSource:
         """The records of the endpoint's file, in file order.
 
         Raises:
-            SourceUnreadableError: after the last record, naming every line that is none (at most a hundred of them).
+            SourceUnreadableError: after the last record, naming every invalid line (at most a hundred of them).
         """
         path = self._path(endpoint)
         faults = _Faults(path.name)

@@ -49,7 +49,7 @@ class ReachabilityChecks:
         return good(f"{self._host} is {shown}{more}", addresses=addresses)
 
     async def connected(self) -> Said:
-        """Somebody listens on the port."""
+        """Check that the port is open."""
         began = time.monotonic()
         where = f"{self._host} port {self._port}"
         try:
