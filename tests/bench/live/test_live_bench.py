@@ -74,6 +74,7 @@ async def test_the_loops_write_what_they_are_to_write_and_give_whole_figures(
     assert [figure.target for figure in figures if figure.target is not None] == [
         Target("at least", 1.25),
         Target("at most", 1.05),
+        Target("at most", 1.02),
         Target("at most", 0.02),
     ]
     one = figures[-1]
