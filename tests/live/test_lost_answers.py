@@ -42,7 +42,7 @@ def site_with_tags(writer: LiveWriter) -> tuple[PlannedOperation, list[str]]:
 
 async def endings_of(writer: LiveWriter, stored: list[PlannedOperation]) -> list[str]:
     """Apply a run, resuming it until it is applied; whatever is recorded on the way is true or unknown."""
-    endings = []
+    endings: list[str] = []
     while True:
         endings.append((await writer.writer().drain("run-1", by="ada")).ending)
         for ordinal, recorded, _ in await writer.outcomes("run-1"):

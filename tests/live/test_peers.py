@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from consumers.infrahub.errors import PeerAmbiguousError, PeerNotFoundError
+from ledger.destination import PeerResolver
 from ledger.errors import ApplyLedgerError
 from ledger.plan.model import PlannedOperation
 from tests.live.objects import deleted, put_cable_ends
@@ -22,8 +23,8 @@ OPERATION = "op_0000000000000001"
 MAKER = {"peer_kind": "OrganizationManufacturer", "identity": {"name": "Arista"}}
 
 
-async def found(live: LiveSurface, kind: str, **identity: Any) -> str:
-    return await live.peers.resolve(peer_kind=kind, identity=identity, referring_operation_id=OPERATION)
+async def found(live: LiveSurface, kind: str, *, by: PeerResolver | None = None, **identity: Any) -> str:
+    return await (by or live.peers).resolve(peer_kind=kind, identity=identity, referring_operation_id=OPERATION)
 
 
 def last_query(live: LiveSurface) -> tuple[str, dict[str, Any]]:
@@ -96,13 +97,11 @@ async def test_a_resolver_knows_nothing_of_what_an_earlier_one_or_the_client_has
     maker = put(live.branch, "OrganizationManufacturer", name={"value": "Arista"})
     assert await found(live, "OrganizationManufacturer", name="Arista") == maker
     # over the same client and connection, whose store may hold what it likes
-    later = live.surface.new_peer_resolver()
-    wanted = {"peer_kind": MAKER["peer_kind"], "identity": {"name": "Arista"}, "referring_operation_id": OPERATION}
-    assert await later.resolve(**wanted) == maker
+    assert await found(live, "OrganizationManufacturer", by=live.surface.new_peer_resolver(), name="Arista") == maker
     assert len(live.queries(b"query Peer")) == 2
     deleted(live.branch, "OrganizationManufacturer", maker)
     with pytest.raises(PeerNotFoundError):
-        await live.surface.new_peer_resolver().resolve(**wanted)
+        await found(live, "OrganizationManufacturer", by=live.surface.new_peer_resolver(), name="Arista")
 
 
 SELF = create("LocationRegion", {"slug": "x"}, {"slug": "x", "name": "x"}, one("parent", "LocationRegion", slug="x"))
