@@ -93,6 +93,9 @@ class ProjectionFollower:
             except ApplyLedgerError as exc:
                 self.trouble = f"{type(exc).__name__}: {exc.checked}"
                 _log.warning("the projections cannot be followed", error=str(exc))
+            except Exception as exc:  # noqa: BLE001 - a defect: a thread that ends leaves pages that never move again
+                self.trouble = f"{type(exc).__name__}: a defect of this program"
+                _log.error("the projections cannot be followed", exc_info=exc)
             if self._loop is not None:
                 with suppress(RuntimeError):  # the loop of the requests is closed: nobody waits any more
                     self._loop.call_soon_threadsafe(self._round_done, self._begun)

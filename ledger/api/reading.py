@@ -123,7 +123,7 @@ class LedgerReader:
             await self.ledger.run_end(binding_id, run_id),
             document.overlaps if document else (),
             document.overlaps_total if document else 0,
-            plan_stored=await self.ledger.plan(run.commit["plan_checksum"]) is not None,
+            plan_stored=await self.ledger.plan(run.commit.plan_checksum) is not None,
         )
 
     async def summary(self, binding_id: int, run_id: str) -> models.SummaryView:
@@ -157,7 +157,7 @@ class LedgerReader:
             rows = await self._unsettled(run, wanted.outcome, behind)
         else:
             rows = await self.ledger.operations_page(
-                binding_id, run_id, run.commit["plan_checksum"], behind=behind, limit=scan
+                binding_id, run_id, run.commit.plan_checksum, behind=behind, limit=scan
             )
         shown = [row for row in rows if wanted.takes(row)][:limit]
         last = _last_seen(rows, shown, limit, scan)
@@ -173,7 +173,7 @@ class LedgerReader:
         """
         await self._fresh()
         run = await self._committed(binding_id, run_id)
-        checksum = run.commit["plan_checksum"]
+        checksum = run.commit.plan_checksum
         rows = await self.ledger.operations_at(binding_id, run_id, checksum, [ordinal])
         if not rows:
             raise not_there(
@@ -189,9 +189,11 @@ class LedgerReader:
         """Events by position, and the cursor behind them; ``of``: a run id, or a run id and an operation id.
 
         Raises:
-            InvalidCursorError, NotThereError: the cursor; the binding.
+            InvalidCursorError, NotThereError: the cursor; the binding, or the run.
         """
         await self.binding_row(binding_id)
+        if of:
+            await self._committed(binding_id, of[0])
         scope = ["events", binding_id, *of]
         behind = after if cursor is None else max(after, read_cursor(cursor, scope, (int,))[0])
         run_id, operation_id = [*of, None, None][:2]
@@ -250,7 +252,7 @@ class LedgerReader:
         row = run.row
         named = row.line.unsettled if row.line else ()
         ordinals = [item.ordinal for item in named if item.outcome == outcome and item.ordinal > behind]
-        return await self.ledger.operations_at(row.binding_id, row.run_id, run.commit["plan_checksum"], ordinals)
+        return await self.ledger.operations_at(row.binding_id, row.run_id, run.commit.plan_checksum, ordinals)
 
 
 def _behind(rows: Sequence[T], row: T) -> Sequence[T]:

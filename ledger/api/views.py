@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ledger.api import models
 from ledger.audit.bodies import parsed_object
-from ledger.commit import Policy, utc_text
+from ledger.commit import utc_text
 from ledger.events import StoredEvent
 from ledger.projections.binding_status import BindingStatus
 from ledger.projections.run_lines import RunLine
@@ -19,7 +19,7 @@ from ledger.store.pages import (
     LiveWorker,
     OperationRow,
     RefusedMessage,
-    RunEnd,
+    RunMark,
     RunRow,
     WaitingOrders,
 )
@@ -93,21 +93,21 @@ def _run_fields(row: RunRow) -> dict[str, Any]:
 
 
 def run_detail(
-    run: CommittedRun, end: RunEnd | None, overlaps: tuple[Any, ...], overlaps_total: int, *, plan_stored: bool
+    run: CommittedRun, end: RunMark | None, overlaps: tuple[Any, ...], overlaps_total: int, *, plan_stored: bool
 ) -> models.RunDetail:
     """One run, whole but for its operations."""
     line, commit = run.row.line, run.commit
     return models.RunDetail(
         **_run_fields(run.row),
         commit=models.CommitView(
-            commit_id=commit["commit_id"],
-            artifact=commit["artifact"],
-            artifact_digest=commit["artifact_digest"],
-            config_version=commit["config_version"],
-            format_version=commit["format_version"],
-            reason=commit.get("reason", ""),
-            policy=Policy.model_validate(commit.get("policy", {})),
-            traceparent=commit.get("traceparent"),
+            commit_id=commit.commit_id,
+            artifact=commit.artifact,
+            artifact_digest=commit.artifact_digest,
+            config_version=commit.config_version,
+            format_version=commit.format_version,
+            reason=commit.reason,
+            policy=commit.policy,
+            traceparent=commit.traceparent,
         ),
         ending=end
         and models.EndView(

@@ -18,6 +18,12 @@ class UnreadableBodyError(ProjectionError):
     exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
 
 
+class UnreadableDocumentError(ProjectionError):
+    """A document of a projection is not one that this program writes; projections can be thrown away (G9)."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
+
+
 class ProjectionCollisionError(ProjectionError):
     """Another process moves the same cursor."""
 

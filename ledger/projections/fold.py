@@ -11,14 +11,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ledger.commit import utc_text
 from ledger.events import BODIES, SCHEMA_VERSION, Body, StoredEvent
 from ledger.plan.canonical import canonical_json_bytes
-from ledger.projections.errors import UnreadableBodyError
+from ledger.projections.errors import UnreadableBodyError, UnreadableDocumentError
 
 Upcast = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
@@ -44,6 +44,24 @@ class State(BaseModel):
     def canonical_bytes(self) -> bytes:
         """The document as stored and compared."""
         return canonical_json_bytes(self.model_dump(mode="json"))
+
+    @classmethod
+    def read(cls, document: str) -> Self:
+        """A stored document.
+
+        Raises:
+            UnreadableDocumentError: it is not of this shape.
+        """
+        try:
+            return cls.model_validate_json(document)
+        except ValidationError as exc:
+            places = sorted({".".join(map(str, fault["loc"])) or "the whole" for fault in exc.errors()})
+            raise UnreadableDocumentError(
+                checked=f"a document of the projections ({cls.__name__})",
+                expected="one that this program writes",
+                found=f"another shape at {', '.join(places)}",
+                next_action="run 'apply-ledger verify', find out who changed it, then run 'apply-ledger rebuild'",
+            ) from None  # the values stay out of the message
 
 
 S = TypeVar("S", bound=State)

@@ -29,6 +29,18 @@ class AlarmError(StoreError):
     """Integrity alarm: cannot happen in normal operation; a person must investigate before the binding is used."""
 
 
+class UnreadableValueError(AlarmError):
+    """A stored value that no append can have written, such as a time after the year 9999."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
+
+
+class UnreadableCommitError(AlarmError):
+    """A stored commit does not have the shape of a commit: nothing of this project writes such a one."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
+
+
 # The writer's fence
 
 

@@ -7,12 +7,14 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ValidationError
+
 from ledger.commit import MAX_ACTOR_BYTES, MAX_REASON_BYTES, PlanCommit, Policy
 from ledger.errors import Finding
 from ledger.events import SCHEMA_VERSION, TERMINAL_KINDS, PlanCommitted, PlanRefused, new_event
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.bindings import BindingQueries
-from ledger.store.errors import BodyTooLargeError, InvalidCallError, UnknownPositionError
+from ledger.store.errors import BodyTooLargeError, InvalidCallError, UnknownPositionError, UnreadableCommitError
 from ledger.store.records import (
     BindingRow,
     CommittedOrder,
@@ -174,9 +176,13 @@ class OrderQueries(BindingQueries):
         return None if row is None else _order(row)
 
     async def run_commit(self, binding_id: int, run_id: str) -> PlanCommit | None:
-        """The commit of a run as it was taken, or None where there was none."""
+        """The commit of a run as it was taken, or None where there was none.
+
+        Raises:
+            UnreadableCommitError: it was edited.
+        """
         body = await self._session.value("run_commit", binding_id, run_id)
-        return None if body is None else PlanCommit.model_validate_json(body)
+        return None if body is None else stored_commit(body)
 
     async def committed_order(self, binding_id: int, run_id: str) -> CommittedOrder | None:
         """The inbox's row of a run's commit, or None where there is none."""
@@ -230,6 +236,23 @@ def _check_texts(by: str, reason: str) -> None:
                 found=f"{size} bytes",
                 next_action=f"shorten the {name}, or name a document that holds it",
             )
+
+
+def stored_commit(body: str) -> PlanCommit:
+    """A commit as the inbox has it.
+
+    Raises:
+        UnreadableCommitError: it is not one that this program writes.
+    """
+    try:
+        return PlanCommit.model_validate_json(body)
+    except ValidationError as exc:
+        raise UnreadableCommitError(
+            checked="a commit in the inbox",
+            expected="what was taken as a commit",
+            found=f"another shape at {', '.join(sorted({'.'.join(map(str, fault['loc'])) for fault in exc.errors()}))}",
+            next_action="run 'apply-ledger verify', and find out who changed it",
+        ) from None  # the values stay out of the message
 
 
 def _check_position(commit: PlanCommit, head: int) -> None:

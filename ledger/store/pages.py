@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ledger.commit import PlanCommit
 from ledger.events import StoredEvent
 from ledger.projections.registry import PROJECTIONS
 from ledger.projections.run_lines import RUN_LINES, RunLine
 from ledger.projections.runs import RUNS, OperationState, RunState
 from ledger.store.bindings import stored_event
+from ledger.store.orders import stored_commit
 from ledger.store.records import Order
 from ledger.store.session import Session
 
@@ -50,7 +52,7 @@ class CommittedRun:
     """One run with its commit as the inbox has it."""
 
     row: RunRow
-    commit: dict[str, Any]
+    commit: PlanCommit
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,8 @@ class LiveWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnd:
-    """The event that ended a run last."""
+class RunMark:
+    """An event that says something of a run as a whole, such as its commit, a resumption or its end."""
 
     position: int
     kind: str
@@ -141,19 +143,28 @@ class PageQueries:
         return [_run(row) for row in rows]
 
     async def committed_run(self, binding_id: int, run_id: str) -> CommittedRun | None:
-        """One run, or None where it was never committed here."""
+        """One run, or None where it was never committed here.
+
+        Raises:
+            UnreadableCommitError: its commit was edited.
+        """
         row = await self._session.row("run_row", binding_id, run_id, RUN_LINES.name, RUN_LINES.version)
-        return None if row is None else CommittedRun(_run(row), json.loads(row["body"]))
+        return None if row is None else CommittedRun(_run(row), stored_commit(row["body"]))
 
     async def run_document(self, binding_id: int, run_id: str) -> RunState | None:
         """What the projection of runs holds of one run, without its operations."""
         document = await self._session.value("run_document", RUNS.name, RUNS.version, binding_id, run_id)
-        return None if document is None else RunState.model_validate_json(document)
+        return None if document is None else RunState.read(document)
 
-    async def run_end(self, binding_id: int, run_id: str) -> RunEnd | None:
+    async def run_end(self, binding_id: int, run_id: str) -> RunMark | None:
         """The event that ended a run last, whether or not it was resumed since."""
         row = await self._session.row("run_end", binding_id, run_id)
-        return None if row is None else RunEnd(row["position"], row["kind"], row["recorded_at"], row["body"].encode())
+        return None if row is None else RunMark(row["position"], row["kind"], row["recorded_at"], row["body"].encode())
+
+    async def run_marks(self, binding_id: int, run_id: str, *, limit: int) -> list[RunMark]:
+        """What was recorded of a run as a whole, newest first."""
+        rows = await self._session.rows("newest_run_marks", binding_id, run_id, limit)
+        return [RunMark(row["position"], row["kind"], row["recorded_at"], row["body"].encode()) for row in rows]
 
     async def succeeded_operations(self, binding_id: int, run_id: str) -> tuple[list[str], list[str]]:
         """Ids of the applied and of the skipped operations of a run, in the order in which they were."""
@@ -244,7 +255,7 @@ def _run(row: Any) -> RunRow:
         source=row["source"],
         received_at=row["received_at"],
         order_state=row["state"],
-        line=None if row["document"] is None else RunLine.model_validate_json(row["document"]),
+        line=None if row["document"] is None else RunLine.read(row["document"]),
     )
 
 
@@ -254,7 +265,7 @@ def _operation(row: Any) -> OperationRow:
         ordinal=row["ordinal"],
         operation_id=row["operation_id"],
         line=row["line"].encode(),
-        state=None if document is None else OperationState.model_validate_json(document),
+        state=None if document is None else OperationState.read(document),
     )
 
 

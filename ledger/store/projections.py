@@ -13,15 +13,17 @@ from typing import Any, Self
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
+from ledger.errors import ApplyLedgerError
 from ledger.events import StoredEvent
 from ledger.projections.binding_status import BINDINGS, BindingStatus
-from ledger.projections.errors import ProjectionCollisionError, ProjectionDriftedError
+from ledger.projections.errors import ProjectionCollisionError, ProjectionDriftedError, ProjectionError
 from ledger.projections.fold import Fold, Key, Projection, State
 from ledger.projections.registry import PROJECTIONS
 from ledger.projections.run_summary import RunOverview, RunSummary, summarise
 from ledger.projections.runs import RUNS, OperationState, RunState
 from ledger.store.bindings import stored_event
 from ledger.store.connect import Limits
+from ledger.store.errors import UnreadableValueError
 from ledger.store.session import Session, transaction
 from ledger.store.sql_files import query
 
@@ -102,18 +104,32 @@ class ProjectionStore:
     async def catch_up(self, *, page_size: int = PAGE) -> int:
         """Bring every projection of every binding to the head; returns how many events were taken.
 
+        What is wrong with one binding does not keep the others from being followed; then it is raised.
+
         Raises:
             ProjectionDriftedError: the log does not go on where a projection stopped.
             ProjectionCollisionError: another projector kept moving the same cursor.
+            UnreadableBodyError, UnreadableDocumentError, UnreadableValueError: something stored was edited.
             StoreError: the database.
         """
         taken = 0
+        first: ApplyLedgerError | None = None
         for row in await self.session.rows("bindings", None, None):
-            for projection in PROJECTIONS:
-                place = Place(projection, row["id"])
-                reached, count = await self.follow(place, page_size=page_size)
-                taken += count
-                _require_same_log(place, reached, row["head_position"], row["head_hash"])
+            try:
+                taken += await self._catch_up_binding(row, page_size)
+            except (ProjectionError, UnreadableValueError) as exc:
+                first = first or exc
+        if first is not None:
+            raise first
+        return taken
+
+    async def _catch_up_binding(self, row: Any, page_size: int) -> int:
+        taken = 0
+        for projection in PROJECTIONS:
+            place = Place(projection, row["id"])
+            reached, count = await self.follow(place, page_size=page_size)
+            taken += count
+            _require_same_log(place, reached, row["head_position"], row["head_hash"])
         return taken
 
     async def follow(self, place: Place, *, until: int | None = None, page_size: int = PAGE) -> tuple[Cursor, int]:
@@ -140,8 +156,8 @@ class ProjectionStore:
         run = documents.pop("", None)
         if run is None and not documents:
             return None
-        state = RunState.model_validate_json(run) if run else RunState(run_id=run_id, position=0)
-        return summarise(state, [OperationState.model_validate_json(document) for document in documents.values()])
+        state = RunState.read(run) if run else RunState(run_id=run_id, position=0)
+        return summarise(state, [OperationState.read(document) for document in documents.values()])
 
     async def runs(self, binding_id: int) -> list[RunOverview]:
         """All runs of a binding with their counts, in the order of their commits."""
@@ -150,13 +166,13 @@ class ProjectionStore:
             for row in await self.session.rows("outcome_counts", RUNS.name, RUNS.version, binding_id)
         }
         rows = await self.session.rows("documents_without_item", RUNS.name, RUNS.version, binding_id)
-        found = [_overview(RunState.model_validate_json(row["document"]), counts.get(row["subject"])) for row in rows]
+        found = [_overview(RunState.read(row["document"]), counts.get(row["subject"])) for row in rows]
         return sorted(found, key=lambda overview: overview.run.first_position)
 
     async def binding_statuses(self, binding_ids: Sequence[int]) -> dict[int, BindingStatus]:
         """What the logs of bindings say about them, read at once; one without events is left out."""
         rows = await self.session.rows("documents_of_bindings", BINDINGS.name, BINDINGS.version, list(binding_ids))
-        return {row["binding_id"]: BindingStatus.model_validate_json(row["document"]) for row in rows}
+        return {row["binding_id"]: BindingStatus.read(row["document"]) for row in rows}
 
     async def cursor(self, place: Place) -> Cursor | None:
         """Where a projection stands."""
@@ -225,7 +241,7 @@ def _fold(steps: Iterable[tuple[Key, Fold[Any], StoredEvent]], documents: dict[K
     for key, fold, event in steps:
         before = states.get(key)
         if before is None and key in documents:
-            before = fold.model.model_validate_json(documents[key])
+            before = fold.model.read(documents[key])
         states[key] = fold.take(before, event)
     return states
 

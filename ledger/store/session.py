@@ -18,6 +18,7 @@ from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_r
 
 from ledger.store.connect import Limits, check_server, checked_dsn, server_settings
 from ledger.store.doorbell import Ringer
+from ledger.store.errors import UnreadableValueError
 from ledger.store.sql_files import query
 from ledger.store.sqlstates import DRIVER_ERRORS, is_transient, translated
 
@@ -62,6 +63,13 @@ def store_errors(doing: str) -> Iterator[None]:
         if type(exc) is asyncpg.DataError:
             raise
         raise translated(exc, doing=doing) from exc
+    except OverflowError as exc:  # the driver decodes what a superuser may have stored
+        raise UnreadableValueError(
+            checked=doing,
+            expected="values that an append can have stored",
+            found=f"{type(exc).__name__}: {exc}",
+            next_action="run 'apply-ledger verify': the log was edited",
+        ) from exc
 
 
 @asynccontextmanager

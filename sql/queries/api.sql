@@ -62,6 +62,14 @@ where binding_id = $1 and run_id between $2 and $2
   and kind in ('plan.refused', 'run.stopped', 'run.applied', 'run.failed', 'run.interrupted')
 order by run_id desc, position desc limit 1;
 
+-- name: newest_run_marks
+-- What was recorded of a run as a whole, newest first.
+select position, kind, recorded_at, body from ledger.event
+where binding_id = $1 and run_id between $2 and $2
+  and kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
+               'run.failed', 'run.interrupted')
+order by run_id desc, position desc limit $3;
+
 -- name: succeeded_operations
 -- The operations of a run that were applied or skipped, in the order in which they were.
 select operation_id, kind from ledger.event
