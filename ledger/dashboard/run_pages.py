@@ -18,7 +18,17 @@ from ledger.api.reading_routes import KindName, SourceName
 from ledger.api.service import BindingId, Ordinal, RunIdPath
 from ledger.audit.bodies import parsed_object
 from ledger.dashboard.pages import Maker, PageMaker, Query, may_read_the_record
-from ledger.dashboard.run_story import MOST_FINDINGS, Failure, changes, failure_of, is_open, parts, refusal_of
+from ledger.dashboard.run_story import (
+    MOST_FINDINGS,
+    Failure,
+    changes,
+    failure_of,
+    is_open,
+    parts,
+    policy_words,
+    refusal_of,
+    steps,
+)
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import object_key
 
@@ -27,9 +37,11 @@ router = APIRouter()
 RUNS_PER_PAGE = 50
 OPERATIONS_PER_PAGE = 100
 NEWEST_ORDERS = 50
+MOST_STEPS = 20
 
 RUN_STATES: tuple[RunStateName, ...] = ("open", "applied", "stopped", "failed", "interrupted", "refused")
-RESUMABLE = frozenset({"stopped", "failed", "interrupted"})
+RESUMABLE = frozenset({"stopped", "failed", "interrupted", "refused"})
+"""A refused run too: when what its refusal names is fixed, a resumption checks the same plan again."""
 OUTCOMES: tuple[OutcomeName, ...] = ("applied", "skipped", "failed", "unknown", "not_attempted")
 
 Cursor = Annotated[str | None, Field(max_length=MAX_LENGTH)]
@@ -120,6 +132,9 @@ async def run(
         parts=parts(found),
         failure=await _failure(maker, request, found),
         refusal=refusal_of(found),
+        steps=steps(await reader.ledger.run_marks(binding_id, run_id, limit=MOST_STEPS)),
+        most_steps=MOST_STEPS,
+        policy=policy_words(found.commit.policy.model_dump()),
         most_findings=MOST_FINDINGS,
         operations=operations,
         query=OperationsQuery(),
@@ -163,6 +178,7 @@ async def operations(
         run=found,
         place=await maker.service.reader.binding_row(binding_id),
         operations=await _operations(maker, found, query),
+        open=is_open(found),
         query=query,
         outcomes=OUTCOMES,
     )

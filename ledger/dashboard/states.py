@@ -24,7 +24,7 @@ STATES: Mapping[str, State] = {
     "stopped": State("warn", "stopped", "stopped between two operations; nothing is in doubt"),
     "failed": State("bad", "failed", "stopped at an operation that is proven to have written nothing"),
     "interrupted": State("bad", "interrupted", "stopped at an operation that may have written"),
-    "refused": State("bad", "refused", "refused before anything was written"),
+    "refused": State("bad", "refused", "its plan was refused, and this attempt wrote nothing"),
     # operations
     "skipped": State("quiet", "skipped", "a recorded delete; it is not executed"),
     "unknown": State("bad", "unknown", "may have written: its answer was lost"),

@@ -88,7 +88,7 @@ async def test_g05_a_plan_is_committed_fails_and_is_resumed_from_the_page_by_key
         await expect(_count(window, "applied")).to_have_text("6")
         await expect(page.locator(".chip").first).to_have_text("applied")
         await expect(page.locator("#progress > .refusal")).to_have_count(0)
-        await expect(page.get_by_text("from the page <b>by keys</b>")).to_be_visible()
+        await expect(page.get_by_text("from the page <b>by keys</b>").first).to_be_visible()
         await window.require_accessible()
         await window.require_clean()
     assert live.cli.sandbox.store.count("BuiltinTag", branch=BRANCH) == 6

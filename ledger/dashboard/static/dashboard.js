@@ -45,9 +45,14 @@
     }
     return `${parts.join(" ")} ago`;
   };
+  // A page that is not followed by itself says so after a while: a state on it may be another one by now.
+  const AGED = 120000;
+  const loaded = Date.now();
   // Ages are of the server's clock: this machine's may be wrong.
   let offset = 0;
   const tellAges = () => {
+    const aged = document.querySelector("[data-aged]");
+    if (aged) aged.hidden = Date.now() - loaded < AGED || document.querySelector("[data-live]") !== null;
     for (const time of document.querySelectorAll("time[data-ago]")) {
       time.textContent = ago(Math.max(0, (Date.now() + offset - Date.parse(time.dateTime)) / 1000));
     }
@@ -81,33 +86,59 @@
       for (const kind of live.dataset.kinds.split(" ")) stream.addEventListener(kind, refresh);
     }
   };
+  // Nobody loses a filter that they are entering because the table below it came anew.
+  const isEntering = () => {
+    const form = document.querySelector("#operations form");
+    if (form === null) return false;
+    const given = [...form.elements].some((field) => field.tagName === "SELECT"
+      ? field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected))
+      : field.type === "text" && field.value !== field.defaultValue);
+    return given || form.contains(document.activeElement);
+  };
   setInterval(() => {
-    if (document.querySelector("[data-live]")) refresh();
+    if (!document.querySelector("[data-live]") || document.hidden) return;
+    refresh();
+    if (!isEntering()) document.body.dispatchEvent(new CustomEvent("operations-moved"));
   }, 3000);
 
   // What was said when a part of a page came anew, for who does not see it.
-  const say = () => {
+  const say = (words) => {
     const said = document.getElementById("said");
-    const words = document.querySelector("[data-say]")?.dataset.say ?? "";
     if (said && said.textContent !== words) said.textContent = words;
   };
 
-  // A fetch that fails leaves what is there, and says that it is old.
+  // Parts of a page that are fetched by themselves. A fetch that fails leaves what is there, and says that it is old.
+  const PARTS = "[data-live], #operations";
+  const partOf = (element) => element?.closest?.(PARTS) ?? null;
+  const mark = (part, isStale) => {
+    for (const notice of part.querySelectorAll("[data-stale]")) notice.hidden = !isStale;
+  };
+  // Whether somebody asked for the operations that come: what they pressed is gone when these are there.
+  let isAskedFor = false;
   document.addEventListener("htmx:before:swap", (event) => {
-    const status = event.detail?.ctx?.response?.status ?? 0;
-    const stale = status >= 400 && event.target.closest?.("[data-live]");
-    if (stale) event.preventDefault();
-    for (const notice of document.querySelectorAll("[data-stale]")) notice.hidden = !stale;
+    const source = event.detail?.ctx?.sourceElement;
+    isAskedFor = source?.matches?.("#operations-next, #operations-first, #operations form") ?? false;
+    const part = partOf(event.target);
+    if (part === null || (event.detail?.ctx?.response?.status ?? 0) < 400) return;
+    event.preventDefault();
+    mark(part, true);
   });
   document.addEventListener("htmx:error", () => {
-    if (document.querySelector("[data-live]")) {
-      for (const notice of document.querySelectorAll("[data-stale]")) notice.hidden = false;
-    }
+    for (const part of document.querySelectorAll(PARTS)) mark(part, true);
   });
   document.addEventListener("htmx:after:swap", () => {
-    for (const notice of document.querySelectorAll("[data-stale]")) notice.hidden = true;
+    const operations = document.getElementById("operations");
+    if (isAskedFor) {
+      // The new table begins at its head. Whoever pressed a button that is there again is still at it; else at the table.
+      operations?.scrollIntoView({ block: "start" });
+      setTimeout(() => {
+        if (document.activeElement === document.body) operations?.querySelector("[role=region]")?.focus({ preventScroll: true });
+      });
+      say(operations?.dataset.told ?? "");
+    } else {
+      say(document.querySelector("[data-say]")?.dataset.say ?? "");
+    }
     tellAges();
-    say();
     follow();
     if (wasLive && document.querySelector("[data-live]") === null) {
       wasLive = false;
@@ -133,6 +164,7 @@
     const made = document.querySelector(".bottom time");
     if (made) offset = Date.parse(made.dateTime) - Date.now();
     offerThemes();
+    for (const button of document.querySelectorAll("[data-reload]")) button.addEventListener("click", () => location.reload());
     tellAges();
     setInterval(tellAges, 15000);
     follow();

@@ -167,6 +167,25 @@ async def test_g05_what_stopped_a_run_stands_first_with_what_to_do_next(site: Se
         assert "Stopped at" not in _words((await somebody.get("/bindings/1/runs/run-create")).text)
 
 
+async def test_a_run_says_who_had_it_go_on_and_how(site: Served) -> None:
+    async with visitor(site, Role.AUDITOR) as somebody:
+        text = (await somebody.get("/bindings/1/runs/run-update")).text
+        table = re.search(r'(?s)<caption id="steps".*?</table>', text)
+        assert table is not None
+        told = [_words(row) for row in re.findall(r"(?s)<tr>.*?</tr>", table[0])][1:]
+        assert [row.split()[0] for row in told][-3:] == ["interrupted", "started", "committed"]
+        (resumed,) = [row for row in told if row.startswith("resumed")]
+        assert "eve" in resumed
+        assert "on unknown" in resumed
+
+
+@pytest.mark.rules("G11")
+async def test_g11_a_refused_run_says_that_it_can_be_resumed(site: Served) -> None:
+    async with visitor(site, Role.OPERATOR) as somebody:
+        page = (await somebody.get("/bindings/1/runs/run-refused")).text
+        assert "Fix what is named and resume the run" in _words(page)
+
+
 async def test_only_what_may_still_move_is_followed(site: Served) -> None:
     async with visitor(site, Role.AUDITOR) as somebody:
         waits = await somebody.part("/bindings/1/runs/run-waits")
