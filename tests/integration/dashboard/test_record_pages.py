@@ -248,7 +248,7 @@ async def test_g08_behind_an_event_that_was_taken_out_the_page_says_that_the_cha
         assert "It does not chain to the event before it" in await _page(auditor, "/bindings/1/events/6")
 
 
-_VALUES = re.compile(r'(?s)aria-label="The body, one value a line">(.*?)</pre>')
+_VALUES = re.compile(r'(?s)aria-label="The body, one value per line">(.*?)</pre>')
 
 
 async def test_no_recorded_value_makes_a_line_of_its_own(site: Served) -> None:
