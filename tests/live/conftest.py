@@ -16,7 +16,7 @@ from ledger.store.ledger import Ledger
 from tests.live.infrahub import LiveBranch
 from tests.live.program import LiveProgram
 from tests.live.surface import LiveSurface, live_surface
-from tests.live.writing import LiveWriter
+from tests.live.writing import PATIENT, LiveWriter
 from tests.support.http_relay import HttpRelay, http_relay
 
 
@@ -58,6 +58,7 @@ async def live_writer(
             token=live_branch.token,
             branch=live_branch.name,
             root=tmp_path,
+            changes=dict(PATIENT),
             live=live_branch,
         )
 

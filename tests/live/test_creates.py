@@ -15,7 +15,7 @@ from ledger.destination import OutcomeUnknownError, ProvenUnwrittenError
 from ledger.plan import errors as planning
 from ledger.plan.keying import check_key_coverage, check_key_values
 from ledger.plan.model import PlannedOperation
-from tests.live.objects import put_cable_ends, put_device, put_tags, site, tags
+from tests.live.objects import put_device, put_tags, site, tags
 from tests.live.surface import LiveSurface, live_surface
 from tests.live.writing import create as put
 from tests.support.http_relay import HttpRelay
@@ -198,29 +198,3 @@ async def test_a_kind_keyed_by_a_constraint_alone_is_created_once_under_an_id_of
             await other.apply(operations[2])
     assert (caught.value.http_status, caught.value.code) == (200, "UNDEFINED_ERROR")
     assert live.count("DcimInterfaceTemplate") == 1
-
-
-@pytest.mark.rules("P60")
-async def test_what_the_server_cannot_match_it_makes_again_and_says_ok(live: LiveSurface) -> None:
-    """Why the create of a kind without any key is refused before it is sent."""
-    text = "mutation($data: DcimCableUpsertInput!) { DcimCableUpsert(data: $data) { ok object { id } } }"
-    data = {"color": {"value": "red"}, "terminations": put_cable_ends(live.branch)}
-    answers = [live.branch.query(text, {"data": data})["DcimCableUpsert"] for _ in range(2)]
-    assert [answer["ok"] for answer in answers] == [True, True]
-    assert answers[0]["object"]["id"] != answers[1]["object"]["id"]
-    assert live.count("DcimCable") == 2
-
-
-@pytest.mark.rules("P56")
-async def test_an_object_without_a_part_of_its_key_is_made_again_unseen_so_the_part_must_be_named(
-    live: LiveSurface,
-) -> None:
-    """A row of racks is known by its site and its name; the server takes one without a site, as often as it comes."""
-    text = "mutation($data: LocationRowUpsertInput!) { LocationRowUpsert(data: $data) { ok object { id } } }"
-    data = {"data": {"name": {"value": "row"}}}
-    ids = {live.branch.query(text, data)["LocationRowUpsert"]["object"]["id"] for _ in range(2)}
-    assert len(ids) == live.count("LocationRow") == 2
-    before = len(live.queries(b"mutation"))
-    with pytest.raises(UnkeyedCreateRefusedError, match="parent__name__value"):
-        await live.apply(create("LocationRow", {"name": "row"}, {"name": "row"}))
-    assert len(live.queries(b"mutation")) == before

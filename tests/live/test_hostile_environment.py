@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 OURS = ("INFRAHUB_ADDRESS", "INFRAHUB_API_TOKEN", "INFRAHUB_DEFAULT_BRANCH")
 """Variables that the command line reads itself, because they name the destination."""
-PATIENT = {"request_timeout": 20.0, "lease_ttl": 30.0, "settle_seconds": 0.3}
 FATES = [
     Fate("lose answer"),  # the maker: written, and nobody heard
     Fate("pass"),
@@ -180,7 +179,6 @@ async def test_ff24_no_variable_changes_what_the_writer_sends_and_records_whatev
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    live_writer.changes = dict(PATIENT)
     calm = await course_of(live_writer, relay)
     told = [(kind.removeprefix("operation."), status) for kind, _, status, _ in calm.outcomes]
     assert told == [("unknown", None), ("applied", None), ("unknown", 503), *[("applied", None)] * 3]
@@ -194,7 +192,6 @@ async def test_ff24_no_variable_changes_whom_an_encrypted_connection_trusts_or_w
     live_writer: LiveWriter, trap: Trap, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A key log would let whoever has it read the token out of every recorded connection."""
-    live_writer.changes = dict(PATIENT)
     async with http_relay(live_writer.live.url, tls=True) as relay:
         keys = tmp_path / "keys"
         variables = hostile_variables("plausible", trap.url) | {

@@ -7,14 +7,13 @@ from collections import deque
 import pytest
 
 from ledger.plan.model import PlannedOperation
-from tests.live.writing import LiveWriter, create
+from tests.live.writing import PATIENT, LiveWriter, create
 from tests.support.http_relay import Fate, HttpRelay, Kind
 from tests.support.inventory_operations import device_type, interface_template, manufacturer
 from tests.support.operations import many, update
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
-PATIENT = {"request_timeout": 20.0, "lease_ttl": 30.0, "settle_seconds": 0.5}
 HASTY = {"request_timeout": 1.0, "lease_ttl": 6.0, "settle_seconds": 3.0}
 """Gives up before the relay does; nothing that the relay holds is still held when the quiet time is over."""
 HELD = 2.0
@@ -88,7 +87,6 @@ async def test_ff22_what_is_recorded_after_a_lost_answer_is_true_and_the_run_end
 async def test_ff22_a_lost_schema_look_up_or_read_back_writes_nothing_twice(
     fate: Kind, live_writer: LiveWriter, relay: HttpRelay
 ) -> None:
-    live_writer.changes = dict(PATIENT)
     create(live_writer.live, "OrganizationManufacturer", name={"value": "Arista"})
     stored = await live_writer.commit(
         "run-1", [device_type("Arista", "7050"), interface_template("Arista", "7050", "eth0")]

@@ -10,6 +10,7 @@ from tests.support.committed_plans import tag
 from tests.support.http_relay import HttpRelay
 from tests.support.inventory_operations import device_type, manufacturer
 from tests.support.operations import create as planned
+from tests.support.operations import one
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -64,11 +65,12 @@ async def test_g05_a_create_without_a_key_is_refused_with_the_whole_plan_before_
     live_writer: LiveWriter, relay: HttpRelay
 ) -> None:
     """The gate asks what the write surface would ask, so no operation of such a plan is written."""
-    cable = planned("DcimCable", {"color": "red"}, {"color": "red"})
-    await live_writer.commit("run-1", [tag("first"), cable, tag("behind")])
+    maker = one("manufacturer", "OrganizationManufacturer", name="Arista")
+    unkeyed = planned("DcimDeviceType", {"name": "7050"}, {"name": "7050"}, maker)
+    await live_writer.commit("run-1", [manufacturer("Arista"), unkeyed, tag("behind")])
     assert await ends(live_writer) == "plan.refused"
     refused = await live_writer.body("run-1", "plan.refused")
     assert [finding["name"] for finding in refused["findings"]] == ["UnkeyedCreateRefusedError"]
     assert await live_writer.outcomes("run-1") == []
     assert written(relay) == 0
-    assert live_writer.names("BuiltinTag") == []
+    assert live_writer.names("OrganizationManufacturer") == []

@@ -10,6 +10,8 @@ from ledger.plan.model import PlannedOperation
 from tests.live.infrahub import LiveBranch
 from tests.support.real_writer import WriterOnLedger
 
+PATIENT = {"request_timeout": 20.0, "lease_ttl": 30.0, "settle_seconds": 0.5}
+"""Times of a writer that no slow server makes give up; nothing of its own is ever late."""
 _ENDINGS = ("run.applied", "run.failed", "run.interrupted", "run.stopped", "plan.refused")
 _STEP = 0.02
 
