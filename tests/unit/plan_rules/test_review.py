@@ -2,96 +2,32 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.console import Console
 
 from ledger.errors import Finding
 from ledger.events import Overlap
 from ledger.plan.canonical import object_key
-from ledger.plan.coverage import Difference, MappingEntry
+from ledger.plan.coverage import Difference
 from ledger.plan.errors import PlanArtifactAbsentError, UnrecognisedPlanFormatError
-from ledger.plan.review import LedgerWords, read_saved_plan, render_review, review_document
-from ledger.schema import Attribute
+from ledger.plan.review import LedgerWords, read_saved_plan, review_document
 from tests.support.plan_rules import (
     DATA,
     DESTINATION_ID,
     RUN_ID,
     create,
-    kind,
     operation,
-    pair,
     ref,
     save_plan,
-    schema,
     update,
 )
 from tests.support.plan_rules import coverage_line as line
+from tests.support.reviewed_plans import shown, world
 
 DEPTHS = [False, True]
-
-
-def shown(run_dir: Path, *, colour: bool = False, width: int = 200, **options: Any) -> str:
-    out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=colour, color_system="truecolor" if colour else None)
-    render_review(read_saved_plan(run_dir), console, **options)
-    return out.getvalue()
-
-
-def world(run_dir: Path, **manifest: Any) -> Path:
-    """Three creates, two updates, two recorded deletes, a skip, forty unchanged."""
-    site = pair("LocationSite", name="dc1")
-    operations = [
-        create("BuiltinTag", {"name": "prod"}, {"description": "Production"}),
-        create("BuiltinTag", {"name": "staging"}),
-        operation(
-            "create",
-            "LocationRack",
-            {"name": "r1", "site": site},
-            {},
-            [ref("site", "LocationSite", {"name": "dc1"})],
-            tier=1,
-        ),
-        update(
-            "DcimDevice",
-            {"name": "sw1"},
-            {"mtu": 0, "description": None, "comments": "a\nB\nc"},
-            ref("site", "LocationSite", {"name": "dc1"}),
-        ),
-        update("LocationSite", {"name": "dc1"}, {}, ref("asns", "IpamASN", many=True)),
-        operation("delete", "BuiltinTag", {"name": "old"}),
-        operation("delete", "IpamASN", {"asn": 65001}),
-    ]
-    asns = [pair("IpamASN", asn=1), pair("IpamASN", asn=2)]
-    coverage = [line("create", item.kind, item.identity, tier=item.tier) for item in operations[:3]]
-    coverage += [
-        line(
-            "update",
-            "DcimDevice",
-            {"name": "sw1"},
-            differences={
-                "mtu": Difference(observed=9000, desired=0),
-                "description": Difference(observed="", desired=None),
-                "comments": Difference(observed="a\nb\nc", desired="a\nB\nc"),
-                "site": Difference(observed=pair("LocationSite", name="dc0"), desired=site),
-            },
-            entry=MappingEntry(index=12, name="dcim.devices"),
-            filters=[{"field": "name", "operation": "is_not_empty"}],
-        ),
-        line("update", "LocationSite", {"name": "dc1"}, differences={"asns": Difference(observed=asns, desired=[])}),
-        line("remove", "BuiltinTag", {"name": "old"}),
-        line(
-            "remove", "IpamASN", {"asn": 65001}, differences={"description": Difference(observed="bye", desired=None)}
-        ),
-        line("skip", "DcimDevice", {"name": "sw9"}, reason="its location was skipped"),
-    ]
-    coverage += [line("none", "DcimPlatform", {"name": f"p{number}"}) for number in range(40)]
-    return save_plan(run_dir, operations, coverage, **manifest)
 
 
 @pytest.fixture
@@ -261,16 +197,6 @@ def test_what_an_update_sends_besides_its_differences_is_shown_too(tmp_path: Pat
     assert "hunter2" not in text + json.dumps(resource)
 
 
-@pytest.mark.rules("H21", "A92")
-def test_texts_of_very_many_lines_are_counted_and_not_compared(tmp_path: Path) -> None:
-    old, new = ("\n".join(f"{number} {word}" for number in range(2_001)) for word in ("old", "new"))
-    planned = update("B", {"name": "b"}, {"text": new})
-    told = {"text": Difference(observed=old, desired=new)}
-    plan = save_plan(tmp_path / "a", [planned], [line("update", "B", {"name": "b"}, differences=told)])
-    text = " ".join(shown(plan, detail=True).split())
-    assert "text: differs (2,001 lines; too many to compare here, --output json shows all)" in text
-
-
 def test_one_kind_alone_can_be_shown(run_dir: Path) -> None:
     text = shown(run_dir, kind="DcimDevice")
     assert 'name="sw1"' in text
@@ -280,84 +206,6 @@ def test_one_kind_alone_can_be_shown(run_dir: Path) -> None:
     assert {item["kind"] for item in review_document(read_saved_plan(run_dir), kind="DcimDevice")["resources"]} == {
         "DcimDevice"
     }
-
-
-class TestHostileText:
-    def test_nothing_of_a_plan_reaches_the_terminal_raw(self, tmp_path: Path) -> None:
-        hostile = "\x1b[2J\u202e\u200b\u2028\x85[bold]x[/bold]\r"
-        lines = [line("skip", "A", {"name": hostile}, reason=hostile, entry=MappingEntry(index=0, name=hostile))]
-        planned = update("B", {"name": "b"}, {"text": hostile})
-        lines.append(
-            line("update", "B", {"name": "b"}, differences={hostile: Difference(observed=hostile, desired="")})
-        )
-        plan = save_plan(tmp_path / "a", [planned], lines, source=hostile, config_version="x")
-        text = shown(plan, detail=True)
-        for char in hostile:
-            assert char.isprintable() or char not in text
-        assert "[bold]x[/bold]" in text
-        assert "\\u001b[2J\\u202e\\u200b\\u2028\\u0085" in text
-
-
-class TestSecrets:
-    @pytest.mark.rules("G12")
-    @pytest.mark.parametrize("known", [True, False])
-    def test_g12_a_secret_is_masked_in_every_form_of_a_review(self, tmp_path: Path, known: bool) -> None:
-        field = "pin" if known else "admin_password"
-        account = kind("Account", attributes=[Attribute(name="pin", kind="Password")])
-        options: dict[str, Any] = {"schema": schema(account)} if known else {}
-        owner = {"name": "bot", field: "hunter2"}
-        operations = [
-            create("Account", {"name": "a"}, {field: "hunter2"}),
-            update("Account", {"name": "b"}, {field: "hunter2\nof two lines"}),
-            create("Account", {"name": "c", "peer": pair("Account", **owner)}, {}, ref("peer", "Account", owner)),
-            operation("delete", "Account", {field: "hunter2"}),
-        ]
-        lines = [
-            line("create", "Account", operations[0].identity),
-            line(
-                "update",
-                "Account",
-                {"name": "b"},
-                differences={field: Difference(observed="hunter2", desired="hunter2\nof two lines")},
-            ),
-            line("create", "Account", operations[2].identity),
-            line("remove", "Account", {field: "hunter2"}),
-        ]
-        plan = save_plan(tmp_path / "a", operations, lines)
-        text = shown(plan, detail=True, **options)
-        document = json.dumps(review_document(read_saved_plan(plan), **options))
-        assert "hunter2" not in text + document
-        assert "two lines" not in text + document
-        assert f"{field}: (sensitive)" in text
-        assert "(sensitive)" in document
-
-
-class TestBigTexts:
-    @pytest.mark.rules("H21")
-    @pytest.mark.parametrize(
-        ("observed", "desired", "wanted"),
-        [
-            ("a\nb", "a\nc\nd", "differs (2 → 3 lines)"),
-            ("a\r\nb", "a\nb", "differs (2 lines)"),
-            ("x" * 200, "y" * 300, "differs (1 line, 200 → 300 characters)"),
-            (None, "a\nb", "null → text of 2 lines (3 characters)"),
-            ("a\nb", None, "text of 2 lines (3 characters) → null"),
-        ],
-    )
-    def test_big_texts_differ_by_lines(self, tmp_path: Path, observed: Any, desired: Any, wanted: str) -> None:
-        changed = [
-            line("update", "A", {"name": "a"}, differences={"text": Difference(observed=observed, desired=desired)})
-        ]
-        plan = save_plan(tmp_path / "a", [update("A", {"name": "a"}, {"text": desired})], changed)
-        assert f"text: {wanted}" in shown(plan, detail=True)
-        (change,) = review_document(read_saved_plan(plan))["resources"][0]["changes"]
-        assert change == {"field": "text", "observed": observed, "desired": desired}
-
-    def test_a_huge_difference_is_cut_and_the_cut_is_said(self, tmp_path: Path) -> None:
-        old, new = "\n".join(f"a{n}" for n in range(500)), "\n".join(f"b{n}" for n in range(500))
-        changed = [line("update", "A", {"name": "a"}, differences={"text": Difference(observed=old, desired=new)})]
-        text = shown(save_plan(tmp_path / "a", [update("A", {"name": "a"}, {"text": new})], changed), detail=True)
-        assert "961 lines more; --output json shows all" in text
 
 
 class TestProblems:
