@@ -14,7 +14,7 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 
-from ledger.api import event_routes, object_routes, order_routes, reading_routes, status_routes
+from ledger.api import audit_routes, event_routes, object_routes, order_routes, reading_routes, status_routes
 from ledger.api.callers import Callers
 from ledger.api.gate import Gate, Pages
 from ledger.api.limits import RateLimiter
@@ -25,7 +25,7 @@ from ledger.api.sessions import Sessions
 from ledger.store.tokens import TokenQueries
 
 _PROBLEMS = {
-    400: "a cursor of another list; an identity that is none",
+    400: "a cursor of another list; an identity, a place, a note or a key that is none",
     401: "no token, or none that works",
     403: "the role does not have this right",
     404: "not there",
@@ -34,9 +34,9 @@ _PROBLEMS = {
     413: "too large",
     415: "no JSON",
     422: "a parameter or a body that is not as documented",
-    429: "too fast; see Retry-After",
+    429: "too fast, or too much at once; see Retry-After",
     500: "a defect, or trouble of this installation",
-    503: "the ledger cannot be reached; see Retry-After",
+    503: "the ledger cannot be reached; see Retry-After. An audit took too long",
 }
 
 
@@ -92,6 +92,7 @@ def _routed(service: ApiService) -> FastAPI:
         reading_routes.router,
         object_routes.router,
         event_routes.router,
+        audit_routes.router,
         order_routes.router,
         status_routes.router,
         _about(app),

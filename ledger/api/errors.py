@@ -1,14 +1,11 @@
-"""Refusals of the HTTP API, and the status that each refusal of the project has there."""
+"""Refusals of the HTTP API. Which status the other refusals of the project have there: :mod:`ledger.api.statuses`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ledger.errors import ApplyLedgerError, ConfigurationError
-from ledger.exit_codes import ExitCode
-from ledger.plan.errors import UnserializablePayloadValueError
-from ledger.store import errors as store
+from ledger.errors import ApplyLedgerError
 
 
 class ApiError(ApplyLedgerError):
@@ -101,6 +98,36 @@ class TooManyStreamsError(TooManyRequestsError):
     """The maximum number of event streams is open."""
 
 
+class TooManyAuditsError(TooManyRequestsError):
+    """As many audits run as this server runs at once."""
+
+
+class AuditTooLongError(ApiError):
+    """An audit took longer than this server lets one take."""
+
+    status: ClassVar[int] = 503
+
+
+class AuditEndedError(ApiError):
+    """An audit was ended before it was done: nobody waited for it any more, or the server stops."""
+
+    status: ClassVar[int] = 503
+
+
+class ExportTooLargeError(ApiError):
+    """An export would take more room than this server gives one."""
+
+    status: ClassVar[int] = 500
+
+
+class InvalidPlaceError(ApiError):
+    """A text that is neither a position nor a time."""
+
+
+class InvalidEvidenceError(ApiError):
+    """A text that is no signed note of a checkpoint, or no public key."""
+
+
 class OrdersNotTakenError(ApiError):
     """This server was started with --read-only."""
 
@@ -111,46 +138,6 @@ class DefectError(ApiError):
     """A defect of this program; the server's log has the details."""
 
     status: ClassVar[int] = 500
-
-
-_BY_CLASS: Mapping[type[ApplyLedgerError], int] = {
-    store.UnknownBindingError: 404,
-    store.UnknownRunError: 404,
-    store.PlanNotStoredError: 404,
-    store.BodyTooLargeError: 413,
-    store.LedgerUnavailableError: 503,
-    store.LedgerBusyError: 503,
-    store.AlarmError: 500,
-    store.BodyRefusedError: 422,
-    UnserializablePayloadValueError: 400,
-    ConfigurationError: 409,
-    store.RunFinishedError: 409,
-    store.RunStillOpenError: 409,
-}
-_BY_EXIT_CODE: Mapping[ExitCode, int] = {
-    ExitCode.USAGE: 422,
-    ExitCode.REFUSED: 409,
-    ExitCode.STALE: 409,
-    ExitCode.APPROVAL_MISSING: 409,
-    ExitCode.BUSY: 503,
-}
-
-
-def status_of(error: ApplyLedgerError) -> int:
-    """The HTTP status of a refusal; 500 for trouble of this installation that no request can mend."""
-    if isinstance(error, ApiError):
-        return error.status
-    for known in type(error).__mro__:
-        if known in _BY_CLASS:
-            return _BY_CLASS[known]
-    return _BY_EXIT_CODE.get(error.exit_code, 500)
-
-
-def headers_of(error: ApplyLedgerError) -> dict[str, str]:
-    """What goes with the status: how to log in, when to come again."""
-    if isinstance(error, ApiError):
-        return dict(error.headers)
-    return {"Retry-After": "5"} if status_of(error) == 503 else {}
 
 
 def not_there(what: str, next_action: str) -> NotThereError:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ledger.api.errors import TooManyRequestsError, TooManyStreamsError
+from ledger.api.errors import TooManyAuditsError, TooManyRequestsError, TooManyStreamsError
 
 MAX_PAGE = 500
 MAX_NESTING = 32
@@ -33,6 +33,10 @@ class ApiLimits(BaseModel):
     max_streams_each: int = Field(default=60, ge=1, le=10_000, description="of one token")
     stream_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     stream_send_seconds: float = Field(default=30.0, gt=0, le=3600, description="after which a slow reader is let go")
+    max_audits: int = Field(default=3, ge=1, le=100, description="audits that run at once, each on a thread of its own")
+    max_audits_each: int = Field(default=2, ge=1, le=100, description="of one token")
+    audit_seconds: float = Field(default=900.0, gt=0, le=86_400, description="after which an audit is ended")
+    max_export_bytes: int = Field(default=20 * 1024**3, ge=1, description="of the files of an export, while it is made")
     cors_origins: tuple[str, ...] = Field(default=(), description="pages of other sites that may read; none by default")
     host_names: tuple[str, ...] = Field(default=(), description="names under which this server answers; any by default")
 
@@ -69,8 +73,8 @@ class RateLimiter:
             )
 
 
-class StreamSlots:
-    """Counts the event streams that are open."""
+class Slots:
+    """Counts what is open at once, and by whom."""
 
     def __init__(self, most: int, most_each: int) -> None:
         self._most = most
@@ -83,23 +87,20 @@ class StreamSlots:
         return sum(self._open.values())
 
     def require_free(self, caller: str) -> None:
-        """Refuse one more stream.
+        """Refuse one more.
 
         Raises:
-            TooManyStreamsError: as many are open as may be.
+            TooManyRequestsError: as many are open as may be; of the class of these slots.
         """
         if self.open >= self._most or self._open.get(caller, 0) >= self._most_each:
-            raise TooManyStreamsError(
-                checked="the open event streams",
-                expected=f"at most {self._most} in all, {self._most_each} of one token",
-                found="as many",
-                next_action="close one, or raise max_streams in the settings",
-                seconds=10,
-            )
+            raise self._refused(f"at most {self._most} in all, {self._most_each} of one token")
+
+    def _refused(self, expected: str) -> TooManyRequestsError:
+        raise NotImplementedError
 
     @contextmanager
     def taken(self, caller: str) -> Iterator[None]:
-        """One stream is open."""
+        """One is open."""
         self._open[caller] = self._open.get(caller, 0) + 1
         try:
             yield
@@ -107,3 +108,29 @@ class StreamSlots:
             self._open[caller] -= 1
             if not self._open[caller]:
                 del self._open[caller]
+
+
+class StreamSlots(Slots):
+    """Event streams."""
+
+    def _refused(self, expected: str) -> TooManyStreamsError:
+        return TooManyStreamsError(
+            checked="the open event streams",
+            expected=expected,
+            found="as many",
+            next_action="close one, or raise max_streams in the settings",
+            seconds=10,
+        )
+
+
+class AuditSlots(Slots):
+    """Audits."""
+
+    def _refused(self, expected: str) -> TooManyAuditsError:
+        return TooManyAuditsError(
+            checked="the audits that run",
+            expected=expected,
+            found="as many",
+            next_action="wait until one has ended, use the command line, or raise max_audits in the settings",
+            seconds=10,
+        )

@@ -17,10 +17,9 @@ from ledger.api.errors import (
     DefectError,
     InvalidRequestError,
     MethodNotAllowedError,
-    headers_of,
     not_there,
-    status_of,
 )
+from ledger.api.statuses import headers_of, status_of
 from ledger.api.tokens import without_tokens
 from ledger.errors import MAX_NAMED, ApplyLedgerError, Finding
 

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
+from ledger.api.audits import Audits
 from ledger.api.cursors import MAX_LENGTH
 from ledger.api.errors import OrdersNotTakenError
 from ledger.api.following import ProjectionFollower
@@ -23,11 +24,12 @@ from ledger.api.reading import LedgerReader
 from ledger.api.rights import NOBODY_ASKED, require_right
 from ledger.api.streaming import HeadWatch, StillWorks
 from ledger.api.tokens import Caller
+from ledger.audit.keys import KeyFolder
 
 
 @dataclass(frozen=True, slots=True)
 class ApiService:
-    """One API over one ledger. ``orders`` None: it only reads."""
+    """One API over one ledger. ``orders`` None: it only reads. ``keys``: what checkpoints are checked with."""
 
     reader: LedgerReader
     follower: ProjectionFollower
@@ -36,6 +38,8 @@ class ApiService:
     limits: ApiLimits
     slots: StreamSlots
     metrics: ApiMetrics
+    audits: Audits
+    keys: KeyFolder
 
     @property
     def objects(self) -> ObjectReader:
@@ -113,11 +117,38 @@ def answer(request: Request, document: BaseModel | Sequence[BaseModel]) -> Respo
     return answer_bytes(request, b"[" + b",".join(item.model_dump_json().encode() for item in document) + b"]")
 
 
-def answer_bytes(request: Request, data: bytes, *, media_type: str = "application/json") -> Response:
-    """The same for bytes that are JSON already."""
-    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
-    known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
-    if tag in known or "*" in known:
-        return Response(status_code=304, headers=headers)
-    return Response(data, media_type=media_type, headers=headers)
+def answer_bytes(
+    request: Request, data: bytes, *, media_type: str = "application/json", name: str | None = None
+) -> Response:
+    """The same for bytes that are JSON already; ``name``: of the file that a browser keeps them in."""
+    tagged = Tagged.of(data)
+    headers = tagged.headers | ({} if name is None else as_file(name))
+    return tagged.unchanged(request) or Response(data, media_type=media_type, headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """What an answer is told apart by, so that one that its sender has already is not sent again."""
+
+    tag: str
+
+    @classmethod
+    def of(cls, *parts: bytes) -> Tagged:
+        """By the bytes of the answer, or by everything that decides them."""
+        digest = hashlib.sha256(parts[0] if len(parts) == 1 else repr(parts).encode()).hexdigest()
+        return cls(f'"{digest[:32]}"')
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer."""
+        return {"ETag": self.tag, "Cache-Control": "private, no-cache"}
+
+    def unchanged(self, request: Request) -> Response | None:
+        """304 where the sender has it already."""
+        known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
+        return Response(status_code=304, headers=self.headers) if self.tag in known or "*" in known else None
+
+
+def as_file(name: str) -> dict[str, str]:
+    """Lets a browser keep an answer as a file; ``name``: of letters, digits, dots and dashes."""
+    return {"Content-Disposition": f'attachment; filename="{name}"'}

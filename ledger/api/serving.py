@@ -8,11 +8,13 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from ledger.api.application import PagesMaker, create_app
+from ledger.api.audits import Audits
 from ledger.api.following import ProjectionFollower
 from ledger.api.gate import Gate
 from ledger.api.limits import ApiLimits, StreamSlots
@@ -21,11 +23,21 @@ from ledger.api.orders import Orders
 from ledger.api.reading import LedgerReader
 from ledger.api.service import ApiService
 from ledger.api.streaming import HeadWatch
+from ledger.audit.keys import KeyFolder
 from ledger.errors import ConfigurationError
+from ledger.plan.private_copy import copy_folder
+from ledger.plan.private_folder import remove_abandoned
+from ledger.store.ledger import Ledger
 from ledger.store.projections import ProjectionStore
 from ledger.store.served import ServedLedger
 
 CONNECTIONS = 8
+AUDIT_CONNECTIONS = 2
+"""Of one audit: it reads a page while it looks at the one before."""
+
+AUDITS = "apply-ledger serve audit"
+"""What the server shows the connections of audits as."""
+
 ASK_AGAIN_FOR = 3.0
 """Seconds. Somebody waits: a database that is away is told soon, with when to come again."""
 
@@ -52,7 +64,13 @@ class Connections:
 
 @asynccontextmanager
 async def open_api(
-    dsns: Connections, *, limits: ApiLimits, orders: Orders | None, local: bool, pages: PagesMaker | None = None
+    dsns: Connections,
+    *,
+    limits: ApiLimits,
+    orders: Orders | None,
+    local: bool,
+    keys: KeyFolder,
+    pages: PagesMaker | None = None,
 ) -> AsyncIterator[tuple[Gate, ApiService]]:
     """The application, with what it needs open.
 
@@ -61,12 +79,14 @@ async def open_api(
         limits: of the settings.
         orders: what takes orders; None to only read.
         local: nobody is asked for a token. For loopback alone; :func:`listen` sees to it.
+        keys: whose public keys checkpoints are checked with.
         pages: makes the pages for people; None for an API without them.
 
     Raises:
         StoreError: the ledger cannot be reached.
     """
     unsafe = dsns.allow_unsafe_fsync
+    await asyncio.to_thread(remove_abandoned, copy_folder())  # what a killed server left of exports
     async with (
         await ServedLedger.open(
             dsns.reader,
@@ -86,6 +106,8 @@ async def open_api(
         ProjectionFollower(lambda: ProjectionStore.open(dsns.projector, allow_unsafe_fsync=unsafe)) as follower,
     ):
         watch = HeadWatch(ledger, limits.stream_poll_seconds)
+        metrics = ApiMetrics()
+        audits = Audits(partial(_open_for_audit, dsns), limits, metrics)
         service = ApiService(
             reader=LedgerReader(ledger, projections, follower),
             follower=follower,
@@ -93,12 +115,25 @@ async def open_api(
             orders=orders,
             limits=limits,
             slots=StreamSlots(limits.max_streams, limits.max_streams_each),
-            metrics=ApiMetrics(),
+            metrics=metrics,
+            audits=audits,
+            keys=keys,
         )
         try:
             yield create_app(service, None if local else tokens, pages), service
         finally:
+            await audits.close()
             await watch.close()
+
+
+async def _open_for_audit(dsns: Connections) -> Ledger:
+    return await Ledger.open(
+        dsns.reader,
+        application_name=AUDITS,
+        connections=AUDIT_CONNECTIONS,
+        ask_again_for=ASK_AGAIN_FOR,
+        allow_unsafe_fsync=dsns.allow_unsafe_fsync,
+    )
 
 
 def listen(host: str, port: int, *, local: bool) -> socket.socket:
@@ -186,6 +221,7 @@ async def serve_until(
     await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     await service.watch.close()
+    await service.audits.close()
     server.should_exit = True
     await serving
 

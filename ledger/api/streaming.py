@@ -195,26 +195,32 @@ class StreamResponse(StreamingResponse):
         with self._slots.taken(self._caller):
             self._metrics.streams.set(self._slots.open)
             try:
-                await super().__call__(scope, receive, self._bounded(send))
+                await super().__call__(scope, receive, bounded(send, self._send_seconds))
             except SlowReaderError:
                 self._metrics.slow_readers.inc()
         self._metrics.streams.set(self._slots.open)
 
-    def _bounded(self, send: Send) -> Callable[[Message], Awaitable[None]]:
-        async def bounded(message: Message) -> None:
-            try:
-                async with asyncio.timeout(self._send_seconds):
-                    await send(message)
-            except TimeoutError:
-                raise SlowReaderError(
-                    checked="a reader of events",
-                    expected=f"that it takes something within {self._send_seconds:g} s",
-                    found="nothing taken",
-                    next_action="connect again; the stream goes on behind the last id",
-                ) from None
 
-        return bounded
+def bounded(send: Send, seconds: float) -> Send:
+    """Sends as ``send`` does, and gives a reader up that takes nothing for so long.
+
+    What is made of it raises :class:`SlowReaderError`.
+    """
+
+    async def sent(message: Message) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await send(message)
+        except TimeoutError:
+            raise SlowReaderError(
+                checked="whoever reads this answer",
+                expected=f"that something is taken within {seconds:g} s",
+                found="nothing taken",
+                next_action="connect again; a stream of events goes on behind the last id",
+            ) from None
+
+    return sent
 
 
 class SlowReaderError(ApiError):
-    """A reader of events takes nothing; its connection is given up, and it may come back."""
+    """A reader takes nothing; its connection is given up, and it may come back."""

@@ -75,6 +75,7 @@ async def _serve(
 ) -> int:
     from ledger.api.serving import Certificate, Connections, address_of, listen, open_api, serve_until
     from ledger.cli.api_orders import CommandOrders
+    from ledger.cli.checkpoint_commands import key_folder
     from ledger.cli.serving import until_signalled
     from ledger.dashboard.application import Dashboard
 
@@ -84,7 +85,14 @@ async def _serve(
         async with await _opened(dsns) as ledger:
             orders = None if read_only else CommandOrders(settings, ledger)
             connections = Connections(reader=dsns.reader, writer=dsns.writer, projector=dsns.projector)
-            opened = open_api(connections, limits=settings.api, orders=orders, local=local, pages=Dashboard)
+            opened = open_api(
+                connections,
+                limits=settings.api,
+                orders=orders,
+                local=local,
+                keys=key_folder(settings),
+                pages=Dashboard,
+            )
             async with opened as (app, service):
                 stop = until_signalled()
                 address = address_of(listener, tls=tls is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,7 +75,6 @@ async def _export(
                 ledger,
                 row,
                 folder,
-                program=f"apply-ledger {version('apply-ledger')}",
                 group=group,
                 lines=lines,
                 progress=lambda done, total: report("exporting", done, total),

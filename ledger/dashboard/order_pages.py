@@ -20,13 +20,12 @@ from ledger.api.errors import (
     IdempotencyConflictError,
     InvalidRequestError,
     UnauthenticatedError,
-    headers_of,
-    status_of,
 )
 from ledger.api.models import RunDetail
 from ledger.api.orders import CommitOrder, ResumeOrder, RunName, StopOrder, order_id_of
 from ledger.api.problems import problem_of
 from ledger.api.service import BindingId, RunIdPath
+from ledger.api.statuses import headers_of, status_of
 from ledger.api.tokens import Caller
 from ledger.commit import Policy
 from ledger.dashboard.pages import Maker, OwnForm, PageMaker, Query

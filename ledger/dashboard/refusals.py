@@ -16,11 +16,10 @@ from ledger.api.errors import (
     InvalidRequestError,
     MethodNotAllowedError,
     UnauthenticatedError,
-    headers_of,
     not_there,
-    status_of,
 )
 from ledger.api.problems import problem_of
+from ledger.api.statuses import headers_of, status_of
 from ledger.api.tokens import without_tokens
 from ledger.dashboard.addresses import MAX_ADDRESS, address_of, own_address, page_of
 from ledger.dashboard.pages import PageMaker

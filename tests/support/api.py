@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +18,7 @@ from ledger.api.orders import Orders
 from ledger.api.service import ApiService
 from ledger.api.serving import Connections, address_of, listen, open_api, serve_until
 from ledger.api.tokens import Role, new_token
+from ledger.audit.keys import KeyFolder
 from ledger.dashboard.application import Dashboard
 from ledger.store.served import ServedLedger
 
@@ -65,11 +67,14 @@ async def served(
     tokens: Mapping[Role, str] | None = None,
     local: bool = False,
     pages: PagesMaker | None = Dashboard,
+    keys: Path | None = None,
 ) -> AsyncIterator[Served]:
     """The application over a test database, with its pages for people."""
     made = tokens if tokens is not None else await make_tokens(dsns)
     chosen = limits or ApiLimits(requests_per_second=1e6, burst=10**6, failed_logins_per_minute=1e6)
-    async with open_api(connections(dsns), limits=chosen, orders=orders, local=local, pages=pages) as (app, service):
+    folder = KeyFolder(keys or Path("/nonexistent/keys"))
+    opened = open_api(connections(dsns), limits=chosen, orders=orders, local=local, keys=folder, pages=pages)
+    async with opened as (app, service):
         yield Served(app, service, made)
 
 

@@ -28,6 +28,8 @@ def document() -> dict[str, Any]:
         limits=ApiLimits(),
         slots=StreamSlots(1, 1),
         metrics=ApiMetrics(),
+        audits=nothing,
+        keys=nothing,
     )
     return create_app(service, None).app.openapi()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,8 @@ PLANS = "plans"
 DETAILS = "details"
 PLAN_BODY, PLAN_OPERATIONS, PLAN_COVERAGE = "body.json", "operations.jsonl", "coverage.jsonl"
 FORMAT, VERSION = "apply-ledger-export", 1
+EVENTS_IN_A_GROUP = 50_000
+"""Events in a row group of the Parquet file, unless told otherwise."""
 
 _CHUNK = 1 << 20
 _MAX_MANIFEST = 64 * 1024 * 1024
@@ -71,6 +74,15 @@ def file_record(root: Path, path: Path) -> ExportedFile:
 def files_below(root: Path) -> Iterable[Path]:
     """Every file of an export but its manifest, by name."""
     return sorted(path for path in root.rglob("*") if path.is_file() and path != root / MANIFEST)
+
+
+def size_below(root: Path) -> int:
+    """Bytes of all files of an export, also while it is being written."""
+    total = 0
+    for path in root.rglob("*"):
+        with suppress(FileNotFoundError):  # a file that was written beside its place is there now
+            total += path.stat().st_size if path.is_file() else 0
+    return total
 
 
 def write_manifest(root: Path, manifest: ExportManifest) -> None:

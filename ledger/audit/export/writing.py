@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,14 @@ from ledger.audit.bodies import parsed_object
 from ledger.audit.errors import ExportExistsError
 from ledger.audit.export import layout
 from ledger.audit.export.columns import EVENTS, RUNS
-from ledger.audit.export.layout import ExportedFile, ExportManifest, file_record, files_below, write_manifest
+from ledger.audit.export.layout import (
+    EVENTS_IN_A_GROUP,
+    ExportedFile,
+    ExportManifest,
+    file_record,
+    files_below,
+    write_manifest,
+)
 from ledger.audit.export.tables import event_columns, write_operations_table
 from ledger.audit.replay import replay_record
 from ledger.commit import utc_text
@@ -28,7 +36,6 @@ from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow
 
 Progress = Callable[[int, int], None]
-EVENTS_IN_A_GROUP = 50_000
 
 
 @dataclass(slots=True)
@@ -44,7 +51,7 @@ async def export_binding(
     row: BindingRow,
     root: Path,
     *,
-    program: str,
+    program: str | None = None,
     group: int = EVENTS_IN_A_GROUP,
     lines: bool = True,
     progress: Progress | None = None,
@@ -55,7 +62,7 @@ async def export_binding(
         ledger: open, with any role that may read.
         row: the binding.
         root: a folder that is not there yet, or is empty.
-        program: this program's name and version.
+        program: name and version of what exports; this program's own unless told.
         group: events in a row group of the Parquet file.
         lines: whether the events are written as NDJSON as well.
         progress: called now and then with events done and events in all, also behind the last event; what it raises
@@ -77,7 +84,7 @@ async def export_binding(
         await _detail(ledger, root, sha256)
     await _checkpoint(ledger, row, root)
     manifest = ExportManifest(
-        program=program,
+        program=program or f"apply-ledger {version('apply-ledger')}",
         url=row.url,
         branch=row.branch,
         exported_at=utc_text(datetime.now(UTC)),

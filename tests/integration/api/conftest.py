@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from tests.support.api import Served, served
+from tests.support.postgres import PostgresServer
 from tests.support.recorded_runs import Recorder, make_plan, recorder
+from tests.support.told_story import told_database
 
 
 @pytest.fixture
@@ -22,6 +24,12 @@ async def api(postgres18_ledger_dsns: dict[str, str], recording: Recorder) -> As
     await several_runs(recording)
     async with served(postgres18_ledger_dsns) as opened:
         yield opened
+
+
+@pytest.fixture
+def told_dsns(postgres18_server: PostgresServer) -> Iterator[dict[str, str]]:
+    """DSNs of a new copy of a ledger that tells a story (tests/support/told_story.py)."""
+    yield from told_database(postgres18_server)
 
 
 async def several_runs(recording: Recorder) -> None:

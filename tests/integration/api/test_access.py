@@ -7,6 +7,7 @@ import itertools
 from collections.abc import AsyncIterator
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ledger.api.application import addresses
 from ledger.api.gate import HEADERS
@@ -14,12 +15,17 @@ from ledger.api.limits import ApiLimits
 from ledger.api.rights import NOBODY_ASKED, RIGHTS, Address
 from ledger.api.serving import ApiAddressError, UnguardedAddressError, listen
 from ledger.api.tokens import SHAPE, Role, belongs, digest, new_token
+from ledger.audit.publish import publish_checkpoint
+from ledger.audit.signed_note import SigningKey
 from ledger.plan.canonical import object_key
 from ledger.store.served import ServedLedger
 from tests.support.api import BASE, Served, served
+from tests.support.recorded_runs import Recorder, make_plan
 from tests.support.store import connection_to
 
 pytestmark = pytest.mark.integration
+
+KEY = SigningKey("tests", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 
 TABLE: dict[Address, str] = {
     ("GET", "/metrics"): "reader auditor operator",
@@ -44,28 +50,39 @@ TABLE: dict[Address, str] = {
     ("GET", "/api/v1/bindings/{binding_id}/runs/{run_id}/events"): "auditor operator",
     ("GET", "/api/v1/bindings/{binding_id}/runs/{run_id}/events/stream"): "auditor operator",
     ("GET", "/api/v1/refused-messages"): "auditor operator",
+    ("GET", "/api/v1/checkpoint-keys"): "auditor operator",
+    ("GET", "/api/v1/bindings/{binding_id}/checkpoints"): "auditor operator",
+    ("GET", "/api/v1/bindings/{binding_id}/checkpoints/{checkpoint}"): "auditor operator",
+    ("POST", "/api/v1/bindings/{binding_id}/verify"): "auditor operator",
+    ("GET", "/api/v1/bindings/{binding_id}/state"): "auditor operator",
+    ("GET", "/api/v1/bindings/{binding_id}/state/diff"): "auditor operator",
+    ("GET", "/api/v1/bindings/{binding_id}/export"): "auditor operator",
+    ("GET", "/api/v1/bindings/{binding_id}/runs/{run_id}/proofs/{operation_id}"): "auditor operator",
     ("POST", "/api/v1/commits"): "operator",
     ("POST", "/api/v1/bindings/{binding_id}/runs/{run_id}/resume"): "operator",
     ("POST", "/api/v1/bindings/{binding_id}/runs/{run_id}/stop"): "operator",
 }
 """What is meant, written down a second time and by hand: a right that is given by mistake shows here."""
 
+_PLAN = make_plan("run-1")
 _NAMES = {
     "{binding_id}": "1",
     "{run_id}": "run-1",
     "{ordinal}": "0",
     "{position}": "1",
     "{object_key}": object_key("BuiltinTag", {"name": "create-0"}).hex(),
+    "{operation_id}": _PLAN.operations[0].operation_id,
 }
-_AHEAD = "999999999"
-"""Where a stream would begin that this log cannot give: the answer comes at once, and only to who may ask for it."""
+_QUERIES = {"/events/stream": "after=999999999", "/state/diff": "from=1&to=2"}
+"""Parameters that are needed; and where a stream would begin that this log cannot give: that is answered at once, and
+only to who may ask for it."""
 
 
-def _path(address: Address) -> str:
+def _path(address: Address, **names: str) -> str:
     path = address[1]
-    for name, value in _NAMES.items():
+    for name, value in (_NAMES | names).items():
         path = path.replace(name, value)
-    return f"{path}?after={_AHEAD}" if path.endswith("/stream") else path
+    return path + "".join(f"?{query}" for end, query in _QUERIES.items() if path.endswith(end))
 
 
 def test_every_address_has_a_row_and_every_row_an_address(api: Served) -> None:
@@ -77,11 +94,15 @@ def test_every_address_has_a_row_and_every_row_an_address(api: Served) -> None:
     assert documented == set(addresses(api.app.app))
 
 
-async def test_every_role_at_every_address(api: Served) -> None:
+async def test_every_role_at_every_address(api: Served, recording: Recorder) -> None:
+    [row] = await recording.ledger.bindings()
+    signed = await publish_checkpoint(recording.ledger, row, [KEY])
+    names = {"{checkpoint}": str(signed.event_position)}
     wrong = []
     for role, (address, allowed) in itertools.product(Role, TABLE.items()):
         async with api.client(role) as client:
-            response = await client.request(address[0], _path(address), json={} if address[0] == "POST" else None)
+            sent: dict[str, str] | None = {} if address[0] == "POST" else None
+            response = await client.request(address[0], _path(address, **names), json=sent)
         may = role in allowed.split()
         refused = response.status_code == 403 and response.json()["code"] == "ForbiddenError"
         if may == refused or response.status_code in (401, 404, 405, 500):

@@ -27,6 +27,7 @@ PAGES = {
     "orders_page": ["inbox_pkey"],
     "refused_messages_page": ["intake_refusal_by_time"],
     "api_token": ["api_token_pkey"],
+    "checkpoints_page": ["event_checkpoint"],
 }
 
 

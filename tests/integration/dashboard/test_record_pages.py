@@ -194,6 +194,13 @@ def _sealed_again(row: BindingRow) -> NewEvent:
     return new_event("plan.sealed", seal, url=row.url, branch=row.branch, n="again")
 
 
+def _downloads(page: str) -> tuple[str, str]:
+    """Where the signed note and the export are."""
+    found = sorted(re.findall(r'<a href="(/api/v1/[^"]+)" download>', page))
+    assert len(found) == 2
+    return found[0], found[1]
+
+
 @pytest.mark.rules("G8")
 async def test_g08_how_far_a_log_is_signed(told_dsns: dict[str, str]) -> None:
     key = SigningKey("auditors", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
@@ -207,6 +214,9 @@ async def test_g08_how_far_a_log_is_signed(told_dsns: dict[str, str]) -> None:
             assert f"covers {done.position} events" in _words(signed)
             assert "auditors" in _words(signed)
             assert all(line in html.unescape(signed) for line in done.note.splitlines())
+            note, export = _downloads(signed)
+            assert (await auditor.get(note)).text == done.note
+            assert (await auditor.get(export)).headers["content-type"] == "application/x-tar"
             await ledger.append_control(row.id, [_sealed_again(row)])
             assert "1 event behind the last checkpoint" in _words(await _page(auditor, "/verification"))
         await _forge(
