@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,6 @@ from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings,
 from ledger.cli.offline_verification import read_file, show_proof, trusted_of, verify_files
 from ledger.cli.output import (
     OutputForm,
-    data_console,
     people,
     write_document,
     write_records,
@@ -24,12 +23,14 @@ from ledger.cli.plan_commands import OutputOption
 from ledger.cli.progress import progress
 from ledger.cli.session import ledger_dsns, open_ledger, require_ledger, run_async, settings_of
 from ledger.cli.topic_verification import audit_topic, show_topic_audit
-from ledger.errors import ApplyLedgerError
+from ledger.cli.verify_report import print_findings, print_report
+from ledger.errors import ApplyLedgerError, UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ledger.audit import VerifyReport
     from ledger.audit.heads import TrustedCheckpoint
+    from ledger.audit.signed_note import VerifyingKey
     from ledger.cli.settings import Settings
     from ledger.store.projection_rebuild import Rebuilt
 
@@ -43,7 +44,7 @@ class NothingToVerifyError(ApplyLedgerError):
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("verify", short_help="Check the chain, the stored plans and the outcomes.")(verify)
-    app.command("rebuild", short_help="Compute the read side anew and compare it with the live one.")(rebuild)
+    app.command("rebuild", short_help="Recompute the projections and compare them with the live ones.")(rebuild)
 
 
 def verify(
@@ -51,25 +52,37 @@ def verify(
     url: UrlOption = None,
     branch: BranchOption = None,
     from_kafka: Annotated[
-        bool, typer.Option("--from-kafka", help="From the topic of events alone, without the database.")
+        bool, typer.Option("--from-kafka", help="Check the topic of events only, without the database.")
     ] = False,
     checkpoint: Annotated[
         list[Path] | None,
-        typer.Option("--checkpoint", help="A signed note that was kept elsewhere; the ledger must extend it."),
+        typer.Option("--checkpoint", help="Signed checkpoint that was kept elsewhere; the ledger must extend it."),
     ] = None,
     resume_from: Annotated[
-        Path | None, typer.Option("--resume-from", help="A signed note that is trusted; read only what came after it.")
+        Path | None, typer.Option("--resume-from", help="Trusted signed checkpoint; read only later events.")
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option("--key", help="A public key, or a file with one, to check notes; default: the folder of keys."),
+        typer.Option("--key", help="Public key, or a file with one; default: the folder of keys."),
     ] = None,
-    export: Annotated[Path | None, typer.Option("--export", help="The files of an export, without the ledger.")] = None,
-    proof: Annotated[Path | None, typer.Option("--proof", help="A file of `prove`, without the ledger.")] = None,
+    export: Annotated[Path | None, typer.Option("--export", help="Verify an export, without the ledger.")] = None,
+    proof: Annotated[Path | None, typer.Option("--proof", help="Verify a proof, without the ledger.")] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """Check the chain of events, the stored plans and the outcomes; report what holds and what was not checked."""
     settings = settings_of(context)
+    _refuse_unused(
+        {
+            "--from-kafka": from_kafka,
+            "--proof": proof,
+            "--export": export,
+            "--url": url,
+            "--branch": branch,
+            "--checkpoint": checkpoint,
+            "--resume-from": resume_from,
+            "--key": key,
+        }
+    )
     if from_kafka:
         wanted = None if url is None else DestinationBinding(url=normalised_url(url), branch=branch or "main")
         return show_topic_audit(run_async(audit_topic(settings)), wanted, branch, output)
@@ -80,13 +93,39 @@ def verify(
         return _show([verify_files(export, trusted_of(settings, key), kept)], output)
     start = _kept_checkpoints(settings, [resume_from], key or [])[0] if resume_from is not None else None
     require_ledger(settings)
-    return _show(run_async(_verify(settings, url, branch, kept, start)), output)
+    return _show(run_async(_verify(settings, url, branch, kept, start, trusted_of(settings, key))), output)
+
+
+_TAKES = {
+    "--from-kafka": frozenset({"--url", "--branch"}),
+    "--proof": frozenset({"--key"}),
+    "--export": frozenset({"--key", "--checkpoint"}),
+}
+"""What is verified where it is not the ledger, and which options have a meaning there."""
+
+
+def _refuse_unused(given: Mapping[str, object]) -> None:
+    """An option that would be ignored is refused: whoever gave it believes that it was looked at.
+
+    Raises:
+        UsageError: options that do not belong together.
+    """
+    present = [name for name, value in given.items() if value]
+    for way, takes in _TAKES.items():
+        unused = [name for name in present if name != way and name not in takes]
+        if way in present and unused:
+            raise UsageError(
+                checked=f"the options beside {way}",
+                expected=f"only {', '.join(sorted(takes))}",
+                found=", ".join(unused),
+                next_action="leave these options out, or use them in a separate call",
+            )
 
 
 def _show(reports: Sequence[VerifyReport], output: OutputForm) -> int:
     if output is OutputForm.TABLE:
         for report in reports:
-            _print_report(report)
+            print_report(report)
     elif output is OutputForm.NDJSON:
         write_records([report.document() for report in reports], stream="verify")
     else:
@@ -101,8 +140,7 @@ def _show(reports: Sequence[VerifyReport], output: OutputForm) -> int:
     if all(report.holds for report in reports):
         return ExitCode.DONE
     for report in reports:
-        for finding in report.findings:
-            people.print(Text(str(finding), style="red"))
+        print_findings(report)
     return ExitCode.TAMPERED
 
 
@@ -122,6 +160,7 @@ async def _verify(
     branch: str | None,
     kept: Sequence[TrustedCheckpoint],
     start: TrustedCheckpoint | None,
+    keys: Sequence[VerifyingKey],
 ) -> list[VerifyReport]:
     from ledger.audit import verify_binding
     from ledger.audit.heads import require_of_these
@@ -138,24 +177,10 @@ async def _verify(
                     progress=lambda done, total: report("verifying", done, total),
                     checkpoints=[*kept, *([start] if start else [])],
                     resume_from=start,
+                    keys=keys,
                 )
             reports.append(found)
         return reports
-
-
-def _print_report(report: VerifyReport) -> None:
-    console = data_console()
-    verdict = ("holds", "bold green") if report.holds else ("DOES NOT HOLD", "bold red")
-    console.print(Text.assemble((f"{report.url} [{report.branch}] ", "bold"), verdict, f"  {report.events:,} events"))
-    styles = {"held": "green", "failed": "bold red", "not checked": "yellow"}
-    for level in report.levels:
-        status = str(level.status)
-        console.print(
-            Text.assemble("  ", (f"{status:<12}", styles[status]), f"{level.level:<12}", f"{level.checked:>9,} ")
-        )
-        for note in level.unchecked:
-            console.print(Text(f"      {note}", style="dim"), soft_wrap=True)
-    console.print(Text(f"  head {report.head_position} {report.head_hash.hex()}", style="dim"), soft_wrap=True)
 
 
 def rebuild(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> int:
@@ -178,7 +203,7 @@ def rebuild(context: typer.Context, output: OutputOption = OutputForm.TABLE) -> 
     differing = [row for row in rows if row["equal"] is False]
     if differing:
         people.print(
-            f"{len(differing)} live projections differed from the log and were replaced; the log is the truth",
+            f"{len(differing)} live projections differed from the log and were replaced",
             style="yellow",
         )
     return ExitCode.ERROR if differing else ExitCode.DONE

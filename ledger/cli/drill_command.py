@@ -19,6 +19,7 @@ from ledger.printable import visible
 if TYPE_CHECKING:
     from consumers.drill import AppliedOperation, Drill
     from consumers.infrahub.settings import InfrahubSettings
+    from ledger.audit.window import Place
     from ledger.cli.settings import Settings
     from ledger.store.ledger import BindingRow, Ledger
 
@@ -26,10 +27,16 @@ _RUN = "drill"
 
 
 def drill(
-    settings: Settings, onto: str, branch: str, url: str | None, record_branch: str | None, output: OutputForm
+    settings: Settings,
+    onto: str,
+    branch: str,
+    url: str | None,
+    record_branch: str | None,
+    at: Place | None,
+    output: OutputForm,
 ) -> int:
-    """Rebuild, compare, say what came of it."""
-    document = run_async(_drill(settings, onto, branch, url, record_branch))
+    """Rebuild what was applied up to a place, or the head; compare, say what came of it."""
+    document = run_async(_drill(settings, onto, branch, url, record_branch, at))
     if output is OutputForm.JSON:
         write_document(document)
     elif output is OutputForm.NDJSON:
@@ -41,19 +48,21 @@ def drill(
 
 
 async def _drill(
-    settings: Settings, onto: str, branch: str, url: str | None, record_branch: str | None
+    settings: Settings, onto: str, branch: str, url: str | None, record_branch: str | None, at: Place | None
 ) -> dict[str, Any]:
     from consumers.drill import Drill, DrillGuard, require_empty
     from consumers.drill_comparison import DrillComparison
     from consumers.infrahub.connection import InfrahubOpener, declared, open_reader
     from ledger.audit.spill import ObjectSpill
     from ledger.audit.state import asserted_states
+    from ledger.audit.window import last_position
 
     async with open_ledger(settings) as ledger:
         row = await one_binding(ledger, url, record_branch)
         target = _target(settings, onto, branch)
         _require_no_record(await ledger.bindings(), target)
-        kinds = {state.kind async for state in asserted_states(ledger, row, until=row.head_position)}
+        until = row.head_position if at is None else await last_position(ledger, row, at)
+        kinds = {state.kind async for state in asserted_states(ledger, row, until=until)}
         async with (
             open_reader(target) as reader,
             InfrahubOpener(declared(target))(target.binding, run_id=_RUN, guard=DrillGuard()) as opened,
@@ -61,15 +70,15 @@ async def _drill(
             known = {kind for kind in kinds if kind is not None and opened.schema.node(kind) is not None}
             await require_empty(reader, known)
             rebuilt = Drill(opened.writes)  # type: ignore[arg-type] # this opener's surface is a planned-write one
-            await _assert_all(ledger, row, rebuilt)
+            await _assert_all(ledger, row, rebuilt, until)
             with ObjectSpill() as spill:
                 comparison = DrillComparison(rebuilt, opened.schema, spill)
-                async for state in asserted_states(ledger, row, until=row.head_position):
+                async for state in asserted_states(ledger, row, until=until):
                     comparison.expect(state)
                 result = await comparison.compare(reader)
     return {
         "record": str(row.binding),
-        "position": row.head_position,
+        "position": until,
         "onto": str(target.binding),
         "asserted": rebuilt.asserted,
         "not_rebuilt_total": rebuilt.failures,
@@ -100,20 +109,20 @@ def _require_no_record(rows: list[BindingRow], target: InfrahubSettings) -> None
         )
 
 
-async def _assert_all(ledger: Ledger, row: BindingRow, rebuilt: Drill) -> None:
+async def _assert_all(ledger: Ledger, row: BindingRow, rebuilt: Drill, until: int) -> None:
     with progress("operations") as report:
-        async for applied in _applied(ledger, row):
+        async for applied in _applied(ledger, row, until):
             await rebuilt.take(applied)
             report("asserting", rebuilt.asserted + rebuilt.failures, None)
 
 
-async def _applied(ledger: Ledger, row: BindingRow) -> AsyncIterator[AppliedOperation]:
-    """Every operation that was applied, in the order of the log."""
+async def _applied(ledger: Ledger, row: BindingRow, until: int) -> AsyncIterator[AppliedOperation]:
+    """Every operation that was applied up to a position, in the order of the log."""
     from consumers.drill import AppliedOperation
     from ledger.audit.outcome_lines import outcomes_with_lines
     from ledger.plan.model import DECODED, PlannedOperation
 
-    async for outcome, line in outcomes_with_lines(ledger, row, until=row.head_position):
+    async for outcome, line in outcomes_with_lines(ledger, row, until=until):
         if outcome.kind == "operation.applied":
             yield AppliedOperation(
                 position=outcome.position,
@@ -126,10 +135,17 @@ async def _applied(ledger: Ledger, row: BindingRow) -> AsyncIterator[AppliedOper
 def _print(document: dict[str, Any]) -> None:
     console = data_console()
     counts = ", ".join(f"{document[name]:,} {name.replace('_', ' ')}" for name in ("equal", "different", "passed_over"))
+    whole = not document["different"] and not document["not_rebuilt_total"]
+    verdict = ("rebuilt, and equal", "bold green") if whole else ("not rebuilt as it was", "bold red")
     console.print(Text(f"{document['record']} up to {document['position']:,} onto {document['onto']}"))
-    console.print(Text(f"  {document['asserted']:,} operations asserted; objects: {counts}"))
+    console.print(Text.assemble("  ", verdict, f": {document['asserted']:,} operations asserted, "), end="")
+    console.print(Text(f"{document['not_rebuilt_total']:,} not rebuilt; objects: {counts}"))
     for entry in document["not_rebuilt"]:
         where = f"{entry['kind']} {entry['identity']} (position {entry['position']:,})"
         people.print(visible(f"not rebuilt: {where}: {entry['why']}"))
     for entry in document["differences"]:
         people.print(visible(f"differs: {entry['kind']} {entry['identity']}: {entry['fields']}"))
+    unnamed = document["not_rebuilt_total"] - len(document["not_rebuilt"])
+    unnamed += document["different"] - len(document["differences"])
+    if unnamed:
+        people.print(f"and {unnamed:,} more that are not named")

@@ -13,6 +13,7 @@ from ledger.cli.plan_commands import OutputOption
 from ledger.cli.progress import progress
 from ledger.cli.run_lookup import run_id_of
 from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
+from ledger.errors import UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ def export(
     lines: Annotated[bool, typer.Option("--ndjson/--no-ndjson", help="Also write the events as NDJSON.")] = True,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Write the whole record of one binding to files: events, runs, plans and their accounts, and the last checkpoint.
+    """Write the whole record of one binding to files: events, runs, plans with coverage reports, the last checkpoint.
 
-    `verify --export DIR` proves them without database or service; DuckDB and others read them as they are.
+    `verify --export DIR` checks them without database or service; DuckDB and other tools can read them.
     """
     settings = settings_of(context)
     require_ledger(settings)
@@ -88,16 +89,24 @@ def prove(
     to: Annotated[Path, typer.Option("--to", help="The file to write.")] = Path("proof.json"),
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Write everything that shows one operation's outcome into one file, without the rest of its plan.
+    """Write a proof of one operation's outcome to a file, without the rest of its plan.
 
-    The file holds the operation's line, its outcomes, the commit and the writer behind them, and the paths from each
-    of them to a signed checkpoint. `verify --proof FILE --key KEY` checks it anywhere.
+    The file contains the operation's line, its outcomes, the commit and any resumptions, and for each of them the hash
+    path to a signed checkpoint. `verify --proof FILE --key KEY` checks it on any machine. An existing file is never
+    replaced.
     """
     from ledger.audit.proof import proof_file
     from ledger.plan.files import write_durably
 
     settings = settings_of(context)
     require_ledger(settings)
+    if to.exists():
+        raise UsageError(
+            checked=f"the file {to}",
+            expected="a file that is not there yet",
+            found="one that is there",
+            next_action="name another one with --to",
+        )
     proof = run_async(_prove(settings, run_id_of(run), operation))
     write_durably(to, proof_file(proof))
     summary = {"file": str(to), **proof["about"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from ledger.cli.progress import progress
 from ledger.cli.session import run_async
 from ledger.errors import UsageError
 from ledger.exit_codes import ExitCode
+from ledger.plan.describe import object_text
 from ledger.printable import visible
 
 if TYPE_CHECKING:
@@ -84,9 +86,13 @@ def show_proof(path: Path, keys: Sequence[VerifyingKey], form: OutputForm) -> in
 def _print(facts: dict[str, Any]) -> None:
     console = data_console()
     operation, run = facts["operation"], f"{facts['run_id']}, source {facts['source']}"
-    named = f"{operation['operation_id']}: {operation['action']} {operation['kind']} {operation['identity']}"
+    named = (
+        f"{operation['operation_id']}: {operation['action']} {object_text(operation['kind'], operation['identity'])}"
+    )
     console.print(Text("the proof holds", style="bold green"))
-    rows = [("operation", named), ("asserted", str(operation.get("payload")))]
+    payload = operation.get("payload")
+    asserted = "nothing: a recorded delete" if payload is None else json.dumps(payload, ensure_ascii=False)
+    rows = [("operation", named), ("asserted", asserted)]
     rows.append(("of run", f"{run}, committed by {facts['actor']} ({facts['reason'] or 'no reason given'})"))
     for outcome in facts["outcomes"]:
         told = f"{outcome['kind']}, attempt {outcome['attempt']}, {outcome['recorded_at']}"

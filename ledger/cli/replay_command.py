@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings,
 from ledger.cli.drill_command import drill
 from ledger.cli.output import (
     OutputForm,
+    clock,
     write_document,
     write_record_line,
     write_rows,
@@ -53,53 +54,66 @@ class _Wanted:
     identities: Sequence[dict[str, Any]]
 
 
+RunOption = Annotated[str | None, typer.Option("--run", help="Only the events of this run.")]
+OperationOption = Annotated[str | None, typer.Option("--operation", help="Only the events of this operation.")]
+KindOption = Annotated[str | None, typer.Option("--kind", help="With --state or --diff: only objects of this kind.")]
+IdentityOption = Annotated[
+    list[str] | None,
+    typer.Option("--identity", metavar="FIELD=VALUE", help="With --kind: only the events of this object."),
+]
+AfterOption = Annotated[int, typer.Option("--after", min=0, help="Only events after this position.")]
+FromOption = Annotated[
+    str | None, typer.Option("--from", metavar="PLACE", help="Begin at this position or time (UTC).")
+]
+ToOption = Annotated[
+    str | None, typer.Option("--to", metavar="PLACE", help="End at this position or time (inclusive).")
+]
+StateOption = Annotated[bool, typer.Option("--state", help="Show the state of each object instead of events.")]
+AtOption = Annotated[
+    str | None, typer.Option("--at", metavar="PLACE", help="With --state or --onto: as of this position or time.")
+]
+DiffOption = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--diff", metavar="A B", help="Show which objects differ between places A and B."),
+]
+OntoOption = Annotated[
+    str | None,
+    typer.Option(
+        "--onto",
+        metavar="ADDRESS",
+        help="Restore test: send everything that was applied to the empty --branch at this address, and compare.",
+    ),
+]
+RecordBranchOption = Annotated[
+    str | None, typer.Option("--record-branch", help="With --onto: the branch whose record is rebuilt.")
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Maximum number of records; a table shows 50 by default.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command of this module."""
-    app.command("replay", short_help="List events as they were recorded, or what they assert.")(replay)
+    app.command("replay", short_help="List events, or the state of objects.")(replay)
 
 
 def replay(
     context: typer.Context,
-    run: Annotated[str | None, typer.Option("--run", help="Only the events of this run.")] = None,
-    operation: Annotated[str | None, typer.Option("--operation", help="Only the events of this operation.")] = None,
-    kind: Annotated[
-        str | None, typer.Option("--kind", help="With --state or --diff: only objects of this kind.")
-    ] = None,
-    identity: Annotated[
-        list[str] | None,
-        typer.Option("--identity", metavar="FIELD=VALUE", help="With --kind: only the events of this object."),
-    ] = None,
+    run: RunOption = None,
+    operation: OperationOption = None,
+    kind: KindOption = None,
+    identity: IdentityOption = None,
     url: UrlOption = None,
     branch: BranchOption = None,
-    after: Annotated[int, typer.Option("--after", min=0, help="Only events above this position.")] = 0,
-    start: Annotated[
-        str | None, typer.Option("--from", metavar="PLACE", help="Begin at this position or time (UTC).")
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="PLACE", help="End at this position or time, which is included.")
-    ] = None,
-    state: Annotated[bool, typer.Option("--state", help="Not the events: what they assert of each object.")] = False,
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="PLACE", help="With --state: as of this position or time.")
-    ] = None,
-    diff: Annotated[
-        tuple[str, str] | None,
-        typer.Option("--diff", metavar="A B", help="What is asserted differently at place B than at place A."),
-    ] = None,
-    onto: Annotated[
-        str | None,
-        typer.Option(
-            "--onto",
-            metavar="ADDRESS",
-            help="Rebuild everything that was applied in an empty place at this address, in --branch, and compare.",
-        ),
-    ] = None,
-    record_branch: Annotated[
-        str | None, typer.Option("--record-branch", help="With --onto: the branch whose record is rebuilt.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="How many at most; a table shows 50 unless told.")
-    ] = None,
+    after: AfterOption = 0,
+    start: FromOption = None,
+    end: ToOption = None,
+    state: StateOption = False,
+    at: AtOption = None,
+    diff: DiffOption = None,
+    onto: OntoOption = None,
+    record_branch: RecordBranchOption = None,
+    limit: LimitOption = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """List events exactly as they were recorded, in order; or, with --state, the resulting state of the objects.
@@ -113,9 +127,13 @@ def replay(
 
     settings = settings_of(context)
     if onto is not None:
+        filters: dict[str, object] = {"--run": run, "--operation": operation, "--kind": kind, "--identity": identity}
+        ranges: dict[str, object] = {"--after": after, "--from": start, "--to": end, "--limit": limit}
+        _refuse_beside_onto(filters | ranges | {"--state": state, "--diff": diff})
         require_ledger(settings)
-        return drill(settings, onto, branch or "main", url, record_branch, output)
-    _require_one_question(state=state, at=at, diff=diff, kind=kind, identity=identity)
+        until = None if at is None else place_of(at, option="--at")
+        return drill(settings, onto, branch or "main", url, record_branch, until, output)
+    _require_one_question(state=state, at=at, diff=diff, kind=kind, identity=identity, record_branch=record_branch)
     wanted = _Wanted(
         url=url,
         branch=branch,
@@ -128,26 +146,53 @@ def replay(
         identities=identities_of(identity) if identity else (),
     )
     require_ledger(settings)
-    if diff is not None:
-        places = (place_of(diff[0], option="--diff"), place_of(diff[1], option="--diff"))
-        shape = _Shape("state-diff", DIFF_COLUMNS, STATE_SPARE)
-        run_async(_write(_changes(settings, wanted, places), shape, limit, output))
-    elif state:
-        place = None if at is None else place_of(at, option="--at")
-        run_async(_write(_states(settings, wanted, place), _Shape("state", STATE_COLUMNS, STATE_SPARE), limit, output))
-    else:
-        known = ("run_id",) if run is not None else ()
-        spare = (*known, "writer_epoch", "attempt", "ordinal", "recorded_at")
-        run_async(_write(_events(settings, wanted), _Shape("events", EVENT_COLUMNS, spare), limit, output))
+    records, shape = _asked_for(settings, wanted, state=state, at=at, diff=diff)
+    run_async(_write(records, shape, limit, output))
     return ExitCode.DONE
 
 
+def _asked_for(
+    settings: Settings, wanted: _Wanted, *, state: bool, at: str | None, diff: tuple[str, str] | None
+) -> tuple[AsyncIterator[dict[str, Any]], _Shape]:
+    """The records of the one question that was asked, and how they are written."""
+    from ledger.audit.window import place_of
+
+    if diff is not None:
+        places = (place_of(diff[0], option="--diff"), place_of(diff[1], option="--diff"))
+        return _changes(settings, wanted, places), _Shape("state-diff", DIFF_COLUMNS, STATE_SPARE)
+    if state:
+        place = None if at is None else place_of(at, option="--at")
+        return _states(settings, wanted, place), _Shape("state", STATE_COLUMNS, STATE_SPARE)
+    known = () if wanted.run_id is None else ("run_id",)
+    spare = (*known, "writer_epoch", "attempt", "ordinal", "recorded_at")
+    return _events(settings, wanted), _Shape("events", EVENT_COLUMNS, spare)
+
+
+def _refuse_beside_onto(given: Mapping[str, object]) -> None:
+    unused = [name for name, value in given.items() if value]
+    if unused:
+        raise _together(
+            f"--onto beside {', '.join(unused)}",
+            "--at, --url, --branch and --record-branch alone",
+            ", ".join(unused),
+            "leave these out: everything that was applied up to --at is rebuilt",
+        )
+
+
 def _require_one_question(
-    *, state: bool, at: str | None, diff: tuple[str, str] | None, kind: str | None, identity: list[str] | None
+    *,
+    state: bool,
+    at: str | None,
+    diff: tuple[str, str] | None,
+    kind: str | None,
+    identity: list[str] | None,
+    record_branch: str | None,
 ) -> None:
     """Options that mean nothing beside each other are refused rather than passed over."""
+    if record_branch is not None:
+        raise _together("--record-branch", "--onto beside it", "no --onto", "use --branch for the record")
     if at is not None and not state:
-        raise _together("--at", "--state beside it", "no --state", "add --state, or use --to for events")
+        raise _together("--at", "--state or --onto beside it", "neither", "add one of them, or use --to for events")
     if state and diff is not None:
         raise _together("--state and --diff", "one of them", "both", "leave one of them out")
     if identity and kind is None:
@@ -155,7 +200,7 @@ def _require_one_question(
     if identity and (state or diff is not None):
         raise _together("--identity", "a list of events", "--state or --diff", "use `apply-ledger history` or --kind")
     if kind is not None and not identity and not state and diff is None:
-        raise _together("--kind", "--state, --diff or --identity beside it", "none", "add what is wanted of the kind")
+        raise _together("--kind", "--state, --diff or --identity beside it", "none", "add one of these options")
 
 
 def _together(checked: str, expected: str, found: str, next_action: str) -> UsageError:
@@ -184,7 +229,7 @@ async def _write(records: AsyncIterator[dict[str, Any]], shape: _Shape, limit: i
         async for record in records:
             total += 1
             if len(rows) < (limit or _SHOWN):
-                shown = {"recorded_at": (record["recorded_at"] or "")[:19], "in_doubt": record.get("in_doubt") or None}
+                shown = {"recorded_at": clock(record["recorded_at"]), "in_doubt": record.get("in_doubt") or None}
                 rows.append({**record, **shown})
         write_rows(rows, form=form, stream=shape.stream, columns=shape.columns, total=total, spare=shape.spare)
 

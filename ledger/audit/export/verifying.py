@@ -7,31 +7,30 @@ have made all of it anew; against that stands a checkpoint whose key the auditor
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from ledger.audit.bodies import parsed_object
+from ledger.audit.errors import ExportUnreadableError
 from ledger.audit.export import layout
-from ledger.audit.export.layout import file_record, files_below
+from ledger.audit.export.layout import digest_name, entries_below, file_record, files_below
+from ledger.audit.export.logged_runs import ROW_OF_COMMIT, LoggedRuns
+from ledger.audit.export.parquet import Table
 from ledger.audit.export.reading import ExportedLedger
-from ledger.audit.export.tables import operation_rows
+from ledger.audit.export.tables import operation_rows, plan_lines
 from ledger.audit.export.writing import event_line
-from ledger.audit.heads import TrustedCheckpoint, trusted_checkpoint
+from ledger.audit.heads import TrustedCheckpoint, require_of_these, trusted_checkpoint
 from ledger.audit.report import Level, LevelReport, VerifyReport
-from ledger.audit.signed_note import VerifyingKey
+from ledger.audit.signed_note import MAX_NOTE_BYTES, VerifyingKey
 from ledger.audit.verify import verify_binding
 from ledger.binding import DestinationBinding
-from ledger.plan.plan_table import PLAN_COLUMNS, PLAN_TABLE, file_lines, plan_rows
+from ledger.plan.plan_table import PLAN_COLUMNS, PLAN_TABLE, ROWS_IN_A_GROUP, file_lines, plan_rows
 
 Progress = Callable[[int, int], None]
-
-_BATCH = 5_000
 
 
 async def verify_export(
@@ -51,72 +50,107 @@ async def verify_export(
 
     Raises:
         ExportUnreadableError: it cannot be read at all.
+        CheckpointOfNoBindingError: a checkpoint is of another binding, and would be passed over in silence.
     """
     files = _files(root)
     exported = ExportedLedger(root)
     try:
-        manifest = exported.manifest
+        binding = DestinationBinding(url=exported.manifest.url, branch=exported.manifest.branch)
+        row = await exported.binding(binding)
         own, note = _own_checkpoint(root, keys)
+        require_of_these([*own, *checkpoints], [] if row is None else [row])
         report = await verify_binding(
             exported,
-            DestinationBinding(url=manifest.url, branch=manifest.branch),
+            binding,
             checkpoints=[*own, *checkpoints],
             progress=progress,
+            keys=keys,
         )
         if note:
             report.level(Level.CHECKPOINTS).unchecked.append(note)
-        return replace(report, levels=(*report.levels, files, _tables(exported)))
+        logged, plans = LoggedRuns(exported), _plans_of(exported)
+        tables = _tables(exported, logged, plans, report.events)
+        _files_that_belong(exported, logged, plans, files)
+        return replace(report, levels=(*report.levels, files, tables))
     finally:
         exported.close()
 
 
 def _own_checkpoint(root: Path, keys: Sequence[VerifyingKey]) -> tuple[list[TrustedCheckpoint], str]:
-    path = root / layout.CHECKPOINT
-    if not path.is_file():
+    path = layout.regular_file(root, layout.CHECKPOINT)
+    if path is None:
         return [], "the export holds no checkpoint"
     if not keys:
         return [], f"the signature of {layout.CHECKPOINT}: no public key was given (--key)"
-    return [trusted_checkpoint(path.read_bytes(), layout.CHECKPOINT, keys)], ""
+    with path.open("rb") as file:
+        return [trusted_checkpoint(file.read(MAX_NOTE_BYTES + 1), layout.CHECKPOINT, keys)], ""
 
 
 def _files(root: Path) -> LevelReport:
     report = LevelReport(Level.FILES)
     listed = {file.path: file for file in layout.read_manifest(root).files}
-    there = {path.relative_to(root).as_posix(): path for path in files_below(root)}
+    there = {path.relative_to(root).as_posix(): (path, regular) for path, regular in entries_below(root)}
+    there.pop(layout.MANIFEST, None)
     for name in sorted(listed.keys() | there.keys()):
         report.checked += 1
-        if name not in there or name not in listed:
-            expected, found = ("a file that the manifest lists", "another one")
-            if name in listed:
-                expected, found = f"a file with sha256 {listed[name].sha256}", "none"
-            report.add("ExportFileMismatch", checked=f"the file {name}", expected=expected, found=found)
-            continue
-        found_file = file_record(root, there[name])
-        if found_file != listed[name]:
-            report.add(
-                "ExportFileMismatch",
-                checked=f"the file {name}",
-                expected=f"{listed[name].bytes:,} bytes with sha256 {listed[name].sha256}",
-                found=f"{found_file.bytes:,} bytes with sha256 {found_file.sha256}",
-            )
+        path, regular = there.get(name, (root, True))
+        if not regular:
+            _wrong_file(report, name, "a regular file, or a folder", "a link, or something else that is no file")
+        elif name not in there:
+            _wrong_file(report, name, f"a file with sha256 {listed[name].sha256}", "none")
+        elif name not in listed:
+            _wrong_file(report, name, "a file that the manifest lists", "another one")
+        elif (found := file_record(root, path)) != listed[name]:
+            expected = f"{listed[name].bytes:,} bytes with sha256 {listed[name].sha256}"
+            _wrong_file(report, name, expected, f"{found.bytes:,} bytes with sha256 {found.sha256}")
     return report
 
 
-def _tables(exported: ExportedLedger) -> LevelReport:
+def _wrong_file(report: LevelReport, name: str, expected: str, found: str) -> None:
+    report.add("ExportFileMismatch", checked=f"the file {name}", expected=expected, found=found)
+
+
+def _files_that_belong(exported: ExportedLedger, logged: LoggedRuns, plans: Sequence[str], report: LevelReport) -> None:
+    """Whatever lies in an export is read by somebody, so nothing lies there that the log does not lead to."""
+    belong = {
+        layout.EVENTS_TABLE,
+        layout.EVENTS_LINES,
+        layout.RUNS_TABLE,
+        layout.OPERATIONS_TABLE,
+        layout.CHECKPOINT,
+        *(f"{layout.PLANS}/{checksum}/{name}" for checksum in plans for name in layout.PLAN_FILES),
+        *(f"{layout.DETAILS}/{sha256}" for sha256 in logged.details),
+    }
+    for path in files_below(exported.root):
+        name = path.relative_to(exported.root).as_posix()
+        if name not in belong:
+            _wrong_file(report, name, "a file that an event, or the plan of a run, leads to", "another one")
+    report.ended()
+
+
+def _tables(exported: ExportedLedger, logged: LoggedRuns, plans: Sequence[str], events: int) -> LevelReport:
     """Make every derived row anew and compare; the first difference of each table is told."""
     report, root = LevelReport(Level.TABLES), exported.root
-    plans = sorted({row["stored_checksum"] for row in exported.runs if row["stored_checksum"] is not None})
-    _compare(report, layout.OPERATIONS_TABLE, _stored(exported.operations), operation_rows(root, plans))
+    rows = logged.rows()
+    _compare(report, layout.RUNS_TABLE, map(_said, exported.runs.rows()), rows)
+    deque(rows, maxlen=0)  # also behind a difference: which lists stand apart, all events together say
+    _compare(report, layout.OPERATIONS_TABLE, exported.operations.records(), operation_rows(root, plans))
     for checksum in plans:
-        folder = root / layout.PLANS / checksum
-        name = f"{layout.PLANS}/{checksum}/{PLAN_TABLE}"
-        rows = plan_rows(file_lines(folder / layout.PLAN_OPERATIONS), file_lines(folder / layout.PLAN_COVERAGE))
-        _compare(report, name, _plan_table(folder / PLAN_TABLE), rows)
-    _compare(report, layout.RUNS_TABLE, (_said(row) for row in exported.runs), map(_committed, exported.runs))
-    if (root / layout.EVENTS_LINES).is_file():
-        events = (event_line(event) for group in exported.event_groups() for event in group)
-        _compare(report, layout.EVENTS_LINES, file_lines(root / layout.EVENTS_LINES), events)
+        name = f"{layout.PLANS}/{digest_name(checksum)}/{PLAN_TABLE}"
+        lines, coverage = (plan_lines(root, checksum, part) for part in (layout.PLAN_OPERATIONS, layout.PLAN_COVERAGE))
+        _compare(report, name, _plan_table(root, name), plan_rows(lines, coverage))
+    if (path := layout.regular_file(root, layout.EVENTS_LINES)) is not None:
+        _compare(report, layout.EVENTS_LINES, file_lines(path), map(event_line, exported.every_event()))
+    manifest = exported.manifest
+    _compare(report, f"the plans of {layout.MANIFEST}", manifest.plans, plans)
+    _compare(report, f"the number of events in {layout.MANIFEST}", [manifest.events], [events])
+    report.ended()
     return report
+
+
+def _plans_of(exported: ExportedLedger) -> list[str]:
+    """The checksums of the plans that runs were verified with; each is compared with its run when that is audited."""
+    return sorted({row["stored_checksum"] for row in exported.runs.rows() if row["stored_checksum"] is not None})
 
 
 def _compare(report: LevelReport, name: str, found: Iterable[Any], expected: Iterable[Any]) -> None:
@@ -132,31 +166,19 @@ def _compare(report: LevelReport, name: str, found: Iterable[Any], expected: Ite
             return
 
 
-def _stored(file: pq.ParquetFile) -> Iterator[Mapping[str, Any]]:
+def _plan_table(root: Path, name: str) -> Iterator[Mapping[str, Any]]:
+    """The rows of a table that no other check needs, so that one that cannot be read is a table with another row."""
     try:
-        for batch in file.iter_batches(batch_size=_BATCH):
-            yield from batch.to_pylist()
-    except (pa.ArrowException, OSError):
+        table = Table(root, name, PLAN_COLUMNS, group=ROWS_IN_A_GROUP)
+    except ExportUnreadableError:
         yield {}
-
-
-def _plan_table(path: Path) -> Iterator[Mapping[str, Any]]:
-    try:
-        with pq.ParquetFile(path) as file:
-            if file.schema_arrow.equals(PLAN_COLUMNS):
-                yield from _stored(file)
-    except (pa.ArrowException, OSError):
-        yield {}
-
-
-_OF_COMMIT = ("source", "actor", "reason", "committed_at", "commit_id", "operations_count", "plan_checksum")
+        return
+    with closing(table):
+        try:
+            yield from table.records()
+        except ExportUnreadableError:
+            yield {}
 
 
 def _said(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in (*_OF_COMMIT, "artifact_digest")}
-
-
-def _committed(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a run that its commit says as well; that the commit is that of the log is verified before."""
-    commit = parsed_object((row["commit"] or "{}").encode()) or {}
-    return {name: commit.get(name) for name in (*_OF_COMMIT, "artifact_digest")}
+    return {name: row[name] for name in ROW_OF_COMMIT}

@@ -100,7 +100,7 @@ def _offline(cli: CommandLine, folder: Path, proof: str, key: str) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_drill_rebuilds_what_was_applied_and_compares(cli: CommandLine) -> None:
-    _two_runs(cli)
+    first, _ = _two_runs(cli)
     target = f"{cli.branch}-drill"
     cli.sandbox.store.create_branch(target)
     record = ("--url", cli.sandbox.url, "--record-branch", cli.branch)
@@ -110,6 +110,15 @@ def test_a_drill_rebuilds_what_was_applied_and_compares(cli: CommandLine) -> Non
     content = json.dumps(cli.sandbox.store.content(branch=target))
     assert all(text in content for text in ("red", "hot", "blue", "cold"))
     assert "warm" not in content
+    # as of the first run alone: yesterday can be rebuilt
+    yesterday = f"{cli.branch}-yesterday"
+    cli.sandbox.store.create_branch(yesterday)
+    at = str(_documents(cli, "runs", "show", first["run"])["position"])
+    done = _documents(cli, "replay", "--onto", cli.sandbox.url, "--branch", yesterday, *record, "--at", at)
+    assert (done["position"], done["asserted"], done["equal"], done["different"]) == (int(at), 2, 2, 0)
+    content = json.dumps(cli.sandbox.store.content(branch=yesterday))
+    assert "warm" in content
+    assert "hot" not in content
     # not twice onto the same place, and never onto what the ledger writes to
     assert cli.run(*drill).returncode == 3
     refused = cli.run("replay", "--onto", cli.sandbox.url, "--branch", cli.branch, *record)

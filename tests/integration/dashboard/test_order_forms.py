@@ -34,8 +34,6 @@ async def recording(postgres18_ledger_dsns: dict[str, str]) -> AsyncIterator[Rec
     """``run-1`` was applied, ``run-2`` was interrupted, ``run-3`` waits."""
     async with recorder(postgres18_ledger_dsns) as recorded:
         await several_runs(recorded)
-        [order] = [order for order in await recorded.ledger.open_orders(1) if order.run_id == "run-2"]
-        await recorded.writer.close_order(recorded.lease, order.inbox_id, "done")
         yield recorded
 
 
