@@ -16,9 +16,10 @@ from typing import Protocol
 
 import structlog
 
-from ledger.audit.note_files import write_note
-from ledger.audit.publish import Published, publish_checkpoint
-from ledger.audit.signed_note import SigningKey
+from ledger.audit.note_files import publish_and_keep
+from ledger.audit.publish import Published
+from ledger.audit.signed_note import SigningKey, VerifyingKey
+from ledger.audit.uncovered import events_uncovered
 from ledger.binding import DestinationBinding
 from ledger.errors import ApplyLedgerError
 from ledger.store.checkpoints import CheckpointMark
@@ -37,8 +38,9 @@ class CheckpointPolicy:
         events: as soon as so many events came since the last checkpoint; None: however many.
         seconds: as soon as the last checkpoint is so old, and anything came since; None: however old.
         keys: the keys to sign with, asked for each time: one may be replaced while the service runs.
-        folder: where the signed notes are written.
+        folder: where the signed notes are written; what is signed extends the newest one there.
         look_every: seconds between two looks.
+        known: public keys whose signatures are ours as well, such as retired ones.
     """
 
     events: int | None
@@ -46,6 +48,7 @@ class CheckpointPolicy:
     keys: Callable[[], Sequence[SigningKey]]
     folder: Path
     look_every: float = _LOOK_EVERY
+    known: Callable[[], Sequence[VerifyingKey]] = tuple
 
 
 class HeadLedger(Protocol):
@@ -91,7 +94,7 @@ class CheckpointKeeper:
     async def is_due(self, ledger: HeadLedger, row: BindingRow) -> bool:
         """Whether it is time for the next checkpoint of a binding."""
         last = await ledger.last_checkpoint(row.id)
-        since = row.head_position - (0 if last is None else last.position)
+        since = events_uncovered(row.head_position, last)
         if since == 0:
             return False
         if self.policy.events is not None and since >= self.policy.events:
@@ -102,8 +105,8 @@ class CheckpointKeeper:
 
     async def _publish(self, ledger: Ledger, row: BindingRow) -> None:
         try:
-            done = await publish_checkpoint(ledger, row, self.policy.keys())
-            path = await asyncio.to_thread(write_note, self.policy.folder, done)
+            policy = self.policy
+            done, path = await publish_and_keep(ledger, row, policy.keys(), policy.folder, known=policy.known())
         except ApplyLedgerError as exc:
             self.trouble = f"{type(exc).__name__}: {exc.checked}: {exc.found}"
             if self.trouble != self._told:

@@ -9,11 +9,12 @@ from ledger.audit.heads import TrustedCheckpoint, trusted_checkpoint
 from ledger.audit.history import ObjectHistory, object_history
 from ledger.audit.publish import Published, publish_checkpoint
 from ledger.audit.replay import replay_record
-from ledger.audit.report import Level, LevelReport, Status, VerifyReport
+from ledger.audit.report import Break, Level, LevelReport, Status, VerifyReport
 from ledger.audit.state import ObjectState, StateChange, asserted_states, state_changes
 from ledger.audit.verify import verify_binding
 
 __all__ = [
+    "Break",
     "LedgerTamperedError",
     "Level",
     "LevelReport",

@@ -49,7 +49,17 @@ class NoTrustedKeyError(ApplyLedgerError):
 
 
 class CheckpointRefusedError(ApplyLedgerError):
-    """Nothing was signed: the log does not chain from the last checkpoint to its head."""
+    """Nothing was signed: the log does not extend what was signed before, or a checkpoint of ours was changed."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
+
+
+class NothingToSignError(ApplyLedgerError):
+    """A log without an event has no head that could be signed."""
+
+
+class NoteContradictsError(ApplyLedgerError):
+    """A signed note would take the place of one that says something else of the same position; both are evidence."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.TAMPERED
 

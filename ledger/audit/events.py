@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from ledger.audit.bodies import is_canonical, parsed_object
+from ledger.audit.bodies import is_canonical
 from ledger.audit.heads import Heads
-from ledger.audit.outcome_order import OutcomeOrder
 from ledger.audit.plain_events import APPLIED, PlainEvents, Stretch, is_plain_body
 from ledger.audit.projections import FoldedProjection
 from ledger.audit.report import Level, LevelReport
+from ledger.audit.run_traces import RunTrace, body_of
 from ledger.audit.source import AuditSource, HashedSource
 from ledger.chain import GENESIS, BreakKind, ChainBreak, ChainVerifier
-from ledger.commit import PlanCommit
-from ledger.events import (
-    BODIES,
-    OUTCOME_KINDS,
-    SCHEMA_VERSION,
-    Cut,
-    PlanCommitted,
-    PlanRefused,
-    RunStarted,
-    StoredEvent,
-)
+from ledger.events import BODIES, SCHEMA_VERSION, StoredEvent
 from ledger.hashed_event import event_of
-from ledger.plan.canonical import canonical_json_bytes
+from ledger.store.errors import UnreadableValueError
 from ledger.store.records import BindingRow
 
 Progress = Callable[[int, int], None]
@@ -35,21 +25,6 @@ Progress = Callable[[int, int], None]
 _PAGE = 5000
 _TELL_EVERY = 1000
 _LEVEL_OF = {BreakKind.GAP: Level.POSITIONS, BreakKind.ORDER: Level.POSITIONS}
-
-
-@dataclass(slots=True)
-class RunTrace:
-    """What the second pass needs to know of a run."""
-
-    run_id: str
-    commit: PlanCommit | None = None
-    committed_at: int = 0
-    committed: bytes = b""
-    started: bool = False
-    outcomes: int = 0
-    order: OutcomeOrder = field(default_factory=OutcomeOrder)
-    last_end: str | None = None
-    cuts: list[Cut] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -63,8 +38,11 @@ class EventPass:
         after: events up to this position are trusted and not read; 0 reads all of them.
         trusted: the hash of the event there.
         folded: projections that are folded anew from the events that go by.
-        runs: by run id, in the order in which they appear.
+        audit: audits a run whose last event went by.
+        runs: by run id, those that are not audited yet: of one that was not applied, more may come.
+        applied: the ids of those that were: nothing of them comes any more.
         unreadable: whether the pass ended at an event that cannot be read.
+        epoch: of the last claim that went by; None where none did.
     """
 
     row: BindingRow
@@ -73,9 +51,13 @@ class EventPass:
     after: int = 0
     trusted: bytes = GENESIS
     folded: Sequence[FoldedProjection] = ()
+    audit: Callable[[RunTrace], Awaitable[None]] | None = None
     verifier: ChainVerifier = field(init=False)
     runs: dict[str, RunTrace] = field(default_factory=dict)
+    applied: set[str] = field(default_factory=set)
     unreadable: bool = False
+    epoch: int | None = None
+    _over: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.verifier = ChainVerifier(self.row.url, self.row.branch, self.after, self.trusted)
@@ -88,12 +70,25 @@ class EventPass:
             await self._take(ledger, event)
             if self.verifier.events % _TELL_EVERY == 0:
                 self._tell(progress)
+                await self._audit_over()
         self._tell(progress)
         for level in (Level.POSITIONS, Level.CHAIN, Level.CATALOGUE):
             self.reports[level].checked = self.verifier.events
         self._compare_head()
         await self._beside_pages(ledger)
         await self._behind_head(ledger)
+        for level in (Level.POSITIONS, Level.CHAIN, Level.CATALOGUE, Level.HEAD):
+            self.reports[level].ended()
+        self._over = list(dict.fromkeys([*self._over, *self.runs]))
+        await self._audit_over()
+
+    async def _audit_over(self) -> None:
+        """Audit the runs that are over, and forget all but their names: a log may hold very many of them."""
+        for run_id in self._over:
+            trace = self.runs.pop(run_id, None)
+            if trace is not None and self.audit is not None:
+                await self.audit(trace)
+        self._over.clear()
 
     async def _run_by_pages(self, ledger: HashedSource, progress: Progress | None) -> None:
         """The same by pages of hashed bytes, as far as they can be read; what stops here is looked at one by one."""
@@ -102,6 +97,7 @@ class EventPass:
         async with aclosing(pages):
             while (page := await _next_page(pages)) is not None and await self._take_page(ledger, plain, *page):
                 self._tell(progress)
+                await self._audit_over()
 
     async def _take_page(
         self, ledger: HashedSource, plain: PlainEvents, hashed: Sequence[bytes], hashes: Sequence[bytes]
@@ -112,8 +108,8 @@ class EventPass:
         while at < len(hashed):
             end = marks.index(False, at) if marks[at] else at + 1
             stretch = plain.stretch(hashed[at:end], hashes[at:end], self.verifier) if marks[at] else None
-            if stretch is not None and stretch.run_id not in self.runs:
-                stretch, end = None, at + 1  # its first event makes the run known
+            if stretch is not None and (stretch.run_id not in self.runs or stretch.run_id in self.applied):
+                stretch, end = None, at + 1  # its first event makes the run known; behind its end there is none
             if stretch is None or not self._take_stretch(stretch):
                 events = _events_of(hashed[at:end], hashes[at:end])
                 for event in events:
@@ -144,8 +140,9 @@ class EventPass:
         self.heads.feed(event)
         for projection in self.folded:
             projection.feed(event)
-        if self.after and event.run_id is not None and event.run_id not in self.runs:
-            await self._earlier(ledger, event.run_id)
+        run_id = event.run_id
+        if self.after and run_id is not None and run_id not in self.runs and run_id not in self.applied:
+            await self._earlier(ledger, run_id)
         self._catalogue(event)
 
     def _tell(self, progress: Progress | None) -> None:
@@ -154,9 +151,9 @@ class EventPass:
 
     async def _earlier(self, ledger: AuditSource, run_id: str) -> None:
         """What is known of a run that began among the events that are trusted."""
-        trace = self.runs.setdefault(run_id, RunTrace(run_id))
+        self.runs[run_id] = RunTrace(run_id)
         async for event in ledger.events(self.row.id, until=self.after, run_id=run_id):
-            _trace(trace, event, _body(event))
+            self._trace(run_id, event, body_of(event))
 
     async def _readable(self, ledger: AuditSource) -> AsyncIterator[StoredEvent]:
         """Events up to the head; a value that no program can read ends the pass with a finding, not with a crash."""
@@ -169,7 +166,7 @@ class EventPass:
                 ):
                     yield event
                 return
-            except (OverflowError, ValueError) as exc:
+            except (UnreadableValueError, OverflowError, ValueError) as exc:
                 if page == 1:
                     self.unreadable = True
                     self.reports[Level.CHAIN].add(
@@ -177,6 +174,7 @@ class EventPass:
                         checked=f"the event behind position {after}",
                         expected="values that an append can have stored",
                         found=type(exc).__name__,
+                        position=after + 1,
                     )
                     return
                 # Somewhere in this page: go on one by one up to it.
@@ -188,30 +186,49 @@ class EventPass:
             checked=f"the {found.kind} of event {found.position}",
             expected=found.expected,
             found=found.found,
+            position=found.position,
         )
 
     def _catalogue(self, event: StoredEvent) -> None:
         report = self.reports[Level.CATALOGUE]
+        if event.kind == "writer.opened":
+            self.epoch = event.writer_epoch
         if event.kind not in BODIES or event.schema_version > SCHEMA_VERSION:
             report.add(
                 "UnknownEventKind",
                 checked=f"the kind of event {event.position}",
                 expected=f"a kind of this program's catalogue, version {SCHEMA_VERSION} or older",
                 found=f"{event.kind}, version {event.schema_version}",
+                position=event.position,
             )
             return
         if event.kind == APPLIED and is_plain_body(event.body):
             body: object | None = None  # nothing of it is needed; it is the one spelling of such a body
-        elif (body := _body(event)) is None or not is_canonical(event.body):
+        elif (body := body_of(event)) is None or not is_canonical(event.body):
             report.add(
                 "EventBodyInvalid",
                 checked=f"the body of event {event.position}",
                 expected=f"canonical bytes of a body of {event.kind}",
                 found="another shape" if body is None else "other bytes for the same values",
+                position=event.position,
             )
         if event.run_id is not None:
-            trace = self.runs.setdefault(event.run_id, RunTrace(event.run_id))
-            _trace(trace, event, body)
+            self._trace(event.run_id, event, body)
+
+    def _trace(self, run_id: str, event: StoredEvent, body: object) -> None:
+        if run_id in self.applied:
+            self.reports[Level.OUTCOMES].add(
+                "RunWentOn",
+                checked=f"event {event.position} of run {run_id}",
+                expected="nothing of a run that has ended as applied",
+                found=event.kind,
+                position=event.position,
+            )
+            return
+        self.runs.setdefault(run_id, RunTrace(run_id)).take(event, body)
+        if event.kind == "run.applied":
+            self.applied.add(run_id)
+            self._over.append(run_id)
 
     def _compare_head(self) -> None:
         report, row = self.reports[Level.HEAD], self.row
@@ -222,6 +239,19 @@ class EventPass:
                 checked="the head of the binding against its last event",
                 expected=f"position {row.head_position}, hash {row.head_hash.hex()}",
                 found=f"position {self.verifier.position}, hash {self.verifier.head.hex()}",
+                position=self.verifier.position,
+            )
+        self._compare_epoch(report)
+
+    def _compare_epoch(self, report: LevelReport) -> None:
+        """A claim raises the epoch and says so in one transaction; one that was set back lets an old writer in (G2)."""
+        claimed = 0 if self.epoch is None and not self.after else self.epoch
+        if claimed not in (None, self.row.writer_epoch):
+            report.add(
+                "EpochMismatch",
+                checked="the epoch of the binding against its last claim",
+                expected=str(claimed),
+                found=str(self.row.writer_epoch),
             )
 
     async def _beside_pages(self, ledger: AuditSource) -> None:
@@ -248,6 +278,7 @@ class EventPass:
                 checked="whether anything stands behind the head",
                 expected=f"no event above position {head}",
                 found=f"one at position {last}",
+                position=last,
             )
 
 
@@ -270,26 +301,3 @@ def _events_of(hashed: Sequence[bytes], hashes: Sequence[bytes]) -> list[StoredE
     except (OverflowError, ValueError):
         pass  # it is looked at by itself
     return events
-
-
-def _body(event: StoredEvent) -> object | None:
-    try:
-        return BODIES[event.kind].model_validate_json(event.body)
-    except (KeyError, ValueError):
-        return None
-
-
-def _trace(trace: RunTrace, event: StoredEvent, body: object) -> None:
-    if isinstance(body, PlanCommitted):
-        trace.commit, trace.committed_at = body.commit, event.position
-        # As it was received, whatever this program's version of a commit would add.
-        trace.committed = canonical_json_bytes((parsed_object(event.body) or {}).get("commit"))
-    if isinstance(body, PlanRefused | RunStarted) and body.cut is not None:
-        trace.cuts.append(body.cut)
-    if event.kind == "run.started":
-        trace.started = True
-    elif event.kind in OUTCOME_KINDS:
-        trace.outcomes += 1
-        trace.order.take(event)
-    elif event.kind.startswith("run.") and event.kind != "run.resumed":
-        trace.last_end = event.kind

@@ -1,22 +1,27 @@
 """Signed heads beside the events that go by: those that were kept elsewhere, and those that the log itself recorded.
 
 One that was kept elsewhere and was signed by a key that the auditor trusts is what a rewritten ledger cannot agree
-with. Those in the log are checked as well: they are part of what was appended.
+with: it alone makes the level of checkpoints hold, up to its position. Those in the log are compared as well, because
+they are part of what was appended; but whoever rewrites a log takes them out, so they are told and prove nothing.
 """
 
 from __future__ import annotations
 
-import json
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ledger.audit.checkpoint import Checkpoint, ReadCheckpoint, read_checkpoint
-from ledger.audit.errors import CheckpointOfNoBindingError, NoteUnreadableError, NoTrustedKeyError
+from ledger.audit.errors import CheckpointOfNoBindingError, NoTrustedKeyError
 from ledger.audit.merkle import Frontier
+from ledger.audit.recorded_notes import RecordedNotes, Seal, checkpoint_body, frontier_of, note_of
 from ledger.audit.report import LevelReport
 from ledger.audit.signed_note import VerifyingKey
 from ledger.audit.source import AuditSource
+from ledger.audit.uncovered import events_behind
+from ledger.chain import GENESIS
 from ledger.events import CheckpointPublished, PlanSealed, StoredEvent
+from ledger.store.checkpoints import CheckpointMark
 from ledger.store.records import BindingRow
 
 
@@ -86,11 +91,15 @@ def require_of_these(kept: Sequence[TrustedCheckpoint], rows: Sequence[BindingRo
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """What is said of the event at a position: its hash, and the root of the tree up to it where that is looked at."""
+    """What is said of the event at a position: its hash, and the root of the tree up to it where that is looked at.
+
+    ``kept`` is the checkpoint that says it; None where the log itself does.
+    """
 
     head_hash: bytes
     tree_root: bytes | None
     says: str
+    kept: TrustedCheckpoint | None = None
 
 
 @dataclass(slots=True)
@@ -101,8 +110,11 @@ class Heads:
     claims: dict[int, list[_Claim]]
     head_position: int
     tree: Frontier | None = None
-    seals: dict[str, list[PlanSealed]] = field(default_factory=dict)
+    seals: dict[str, list[Seal]] = field(default_factory=dict)
+    recorded: RecordedNotes = field(default_factory=RecordedNotes)
     _seen: set[int] = field(default_factory=set)
+    _sorted: list[int] = field(default_factory=list)
+    _furthest: TrustedCheckpoint | None = None
 
     def feed(self, event: StoredEvent) -> None:
         """Take the next event."""
@@ -114,34 +126,71 @@ class Heads:
 
     def claims_among(self, first: int, last: int) -> bool:
         """Whether anything is claimed about an event between two positions."""
-        return any(first <= position <= last for position in self.claims)
+        if len(self._sorted) != len(self.claims):
+            self._sorted = sorted(self.claims)
+        at = bisect_left(self._sorted, first)
+        return at < len(self._sorted) and self._sorted[at] <= last
 
     def passed(self, hashes: Sequence[bytes]) -> None:
         """Take events that nothing is claimed about."""
         if self.tree is not None:
-            for value in hashes:
-                self.tree.append(value)
+            self.tree.extend(hashes)
+
+    def begin(self) -> None:
+        """Claims about a log without an event are about what the first event chains to."""
+        for claim in self.claims.get(0, ()):
+            self._seen.add(0)
+            self._compare(0, claim, GENESIS)
 
     def finish(self) -> None:
-        """Claims about events that did not go by are about events that are not there."""
+        """Claims about events that did not go by are about events that are not there; then say how far they reach."""
         for position, claims in sorted(self.claims.items()):
             for claim in claims if position not in self._seen else ():
-                self.report.checked += 1
+                self._count(claim)
                 self.report.add(
                     "CheckpointBeyondHead",
                     checked=f"{claim.says} at position {position}",
                     expected=f"an event with hash {claim.head_hash.hex()}",
                     found=f"no such event; the head is at {self.head_position}",
+                    position=self.head_position + 1,
                 )
+        if self.recorded.count:
+            self.report.notes.append(self.recorded.told())
+        if self._furthest is not None:
+            self._tell_reach(self._furthest)
+        self.report.ended()
 
-    def _compare(self, position: int, claim: _Claim, found: bytes) -> None:
-        self.report.checked += 1
+    def compare_kept(self, kept: TrustedCheckpoint, found: bytes | None) -> None:
+        """Compare with the event at the position of one that was kept, found apart from those that go by."""
+        claim = _Claim(kept.head_hash, None, f"the checkpoint {kept.name}", kept)
+        self._compare(kept.position, claim, found)
+
+    def _tell_reach(self, kept: TrustedCheckpoint) -> None:
+        signed = f"{kept.name}, signed by {', '.join(kept.signers)}"
+        covered = f"events 1 to {kept.position:,}" if kept.position else "no event"
+        self.report.notes.append(f"{covered}: covered by {signed}")
+        behind = events_behind(self.head_position, kept.position, self.recorded.events.get(kept.position))
+        if behind:
+            first = self.head_position - behind + 1
+            self.report.unchecked.append(
+                f"events {first:,} to {self.head_position:,}: they came after {kept.name} was signed, and no signed"
+                " head that was given covers them"
+            )
+
+    def _count(self, claim: _Claim) -> None:
+        if claim.kept is not None:
+            self.report.checked += 1
+
+    def _compare(self, position: int, claim: _Claim, found: bytes | None) -> None:
+        self._count(claim)
+        before = self.report.total
         if found != claim.head_hash:
             self.report.add(
                 "CheckpointMismatch",
                 checked=f"{claim.says} at position {position}",
                 expected=f"an event with hash {claim.head_hash.hex()}",
-                found=found.hex(),
+                found="no such event" if found is None else found.hex(),
+                position=position,
             )
         root = None if self.tree is None or claim.tree_root is None else self.tree.root()
         if root is not None and root != claim.tree_root:
@@ -150,7 +199,12 @@ class Heads:
                 checked=f"{claim.says} at position {position}",
                 expected=f"the root {(claim.tree_root or b'').hex()} over all events up to it",
                 found=root.hex(),
+                position=position,
             )
+        kept = claim.kept
+        if kept is not None and kept.signers and self.report.total == before:
+            reached = -1 if self._furthest is None else self._furthest.position
+            self._furthest = kept if position > reached else self._furthest
 
 
 async def recorded_heads(
@@ -159,45 +213,74 @@ async def recorded_heads(
     kept: Sequence[TrustedCheckpoint],
     resume_from: TrustedCheckpoint | None,
     report: LevelReport,
+    keys: Sequence[VerifyingKey] = (),
 ) -> Heads:
-    """The claims of kept and of recorded checkpoints, to be compared with the events behind ``resume_from``."""
+    """The claims of kept and of recorded checkpoints, to be compared with the events behind ``resume_from``.
+
+    Args:
+        ledger: the source.
+        row: the binding with the head up to which is verified.
+        kept: checkpoints of this binding that were kept elsewhere.
+        resume_from: events up to it are trusted.
+        report: of the level of checkpoints.
+        keys: that are known; recorded notes are named by them.
+    """
     after = 0 if resume_from is None else resume_from.position
     heads = Heads(report, {}, row.head_position)
-    for trusted in kept:
-        _require_signed(trusted, report)
-        if trusted.position > after or resume_from is None:
-            claim = _Claim(trusted.head_hash, trusted.checkpoint.tree_root, f"the checkpoint {trusted.name}")
-            heads.claims.setdefault(trusted.position, []).append(claim)
-    if resume_from is not None:
-        await _trusted_start(ledger, row, resume_from, report)
-    frontier: Frontier | None = Frontier() if resume_from is None else None
+    frontier: Frontier | None = Frontier() if after == 0 else None
     async for mark in ledger.checkpoint_marks(row.id, until=row.head_position):
         if mark.kind == "plan.sealed":
             _take_seal(heads, mark.body)
-            continue
-        body = _body(mark.body)
-        if body is None:
-            report.checked += 1
-            report.add(
-                "CheckpointBodyInvalid",
-                checked=f"the checkpoint of event {mark.position}",
-                expected="hashes of 32 bytes and a note",
-                found="another body",
-            )
-            continue
-        _compare_note(row, body, mark.position, report)
-        if resume_from is not None and body.position == after:
-            frontier = _frontier(body, resume_from.checkpoint.tree_root) or frontier
-        if body.position > after:
-            claim = _Claim(
-                bytes.fromhex(body.head_hash), bytes.fromhex(body.tree_root), f"the checkpoint of event {mark.position}"
-            )
-            heads.claims.setdefault(body.position, []).append(claim)
+        elif (body := _recorded_body(mark, row, heads, keys)) is not None:
+            if resume_from is not None and after and body.position == after:
+                frontier = frontier_of(body, resume_from.checkpoint.tree_root) or frontier
+            if body.position > after or after == 0:
+                says = f"the checkpoint of event {mark.position}"
+                claim = _Claim(bytes.fromhex(body.head_hash), bytes.fromhex(body.tree_root), says)
+                heads.claims.setdefault(body.position, []).append(claim)
+    await _take_kept(ledger, row, kept, resume_from, heads)
     if heads.claims:
         heads.tree = frontier
         if frontier is None:
             report.unchecked.append("the trees of later checkpoints: they need every event from the first one on")
+    heads.begin()
     return heads
+
+
+async def _take_kept(
+    ledger: AuditSource,
+    row: BindingRow,
+    kept: Sequence[TrustedCheckpoint],
+    resume_from: TrustedCheckpoint | None,
+    heads: Heads,
+) -> None:
+    """Those among the events that go by are compared as they do; the others with what stands at their place."""
+    after = 0 if resume_from is None else resume_from.position
+    for trusted in kept if resume_from is None or resume_from in kept else (*kept, resume_from):
+        _require_signed(trusted, heads.report)
+        if trusted.position > after or after == 0:
+            says = f"the checkpoint {trusted.name}"
+            claim = _Claim(trusted.head_hash, trusted.checkpoint.tree_root, says, trusted)
+            heads.claims.setdefault(trusted.position, []).append(claim)
+            continue
+        heads.compare_kept(trusted, await _hash_at(ledger, row, trusted.position))
+        if trusted != resume_from:
+            heads.report.unchecked.append(
+                f"the tree of {trusted.name}: it stands before the place at which reading began; its event was compared"
+            )
+
+
+async def _hash_at(ledger: AuditSource, row: BindingRow, position: int) -> bytes | None:
+    """The hash of an event; None where there is none, or none that any program can read."""
+    if position == 0:
+        return GENESIS
+    found = None
+    try:
+        async for event in ledger.events(row.id, after=position - 1, until=position):
+            found = event.hash
+    except (OverflowError, ValueError):
+        return None
+    return found
 
 
 def _take_seal(heads: Heads, data: bytes) -> None:
@@ -205,12 +288,11 @@ def _take_seal(heads: Heads, data: bytes) -> None:
         seal = PlanSealed.model_validate_json(data)
     except ValueError:
         return  # the catalogue names it
-    heads.seals.setdefault(seal.plan_checksum, []).append(seal)
+    heads.seals.setdefault(seal.plan_checksum, []).append(Seal(seal.operations_count, seal.lines_root))
 
 
 def _require_signed(trusted: TrustedCheckpoint, report: LevelReport) -> None:
     if not trusted.signers:
-        report.checked += 1
         report.add(
             "CheckpointNotSigned",
             checked=f"the signature of {trusted.name}",
@@ -219,58 +301,47 @@ def _require_signed(trusted: TrustedCheckpoint, report: LevelReport) -> None:
         )
 
 
-async def _trusted_start(ledger: AuditSource, row: BindingRow, start: TrustedCheckpoint, report: LevelReport) -> None:
-    """The event at which reading begins must be the one that was signed."""
-    report.checked += 1
-    found = "no such event"
-    async for event in ledger.events(row.id, after=start.position - 1, until=start.position):
-        found = event.hash.hex()
-    if found != start.head_hash.hex():
+def _recorded_body(
+    mark: CheckpointMark, row: BindingRow, heads: Heads, keys: Sequence[VerifyingKey]
+) -> CheckpointPublished | None:
+    """What an event of the log says of a signed head; None where it is no such event."""
+    report, body = heads.report, checkpoint_body(mark.body)
+    if body is None:
         report.add(
-            "CheckpointMismatch",
-            checked=f"the checkpoint {start.name} at position {start.position}",
-            expected=f"an event with hash {start.head_hash.hex()}",
-            found=found,
+            "CheckpointBodyInvalid",
+            checked=f"the checkpoint of event {mark.position}",
+            expected="a position, hashes of 32 bytes and a note",
+            found="another body",
+            position=mark.position,
         )
-    report.unchecked.append(
-        f"events 1 to {start.position:,} were not read again: {start.name} was taken for the truth about them"
-    )
-
-
-def _body(data: bytes) -> CheckpointPublished | None:
-    """The body, where it is one whose hashes are hashes."""
-    try:
-        body = CheckpointPublished.model_validate_json(data)
-        hashes = [bytes.fromhex(text) for text in (body.head_hash, body.tree_root, *body.frontier)]
-    except ValueError:
         return None
-    return body if all(len(value) == 32 for value in hashes) else None
+    read = _compare_note(row, body, mark.position, report)
+    signers: list[str] = []
+    if read is not None:
+        signers = read.signers(list(keys))
+        for name in read.note.forged(keys):
+            report.add(
+                "CheckpointNotSigned",
+                checked=f"the note in event {mark.position}",
+                expected=f"a signature of {name}, which it names",
+                found="another one",
+                position=mark.position,
+            )
+    heads.recorded.take(body.position, mark.position, signers)
+    return body
 
 
-def _compare_note(row: BindingRow, body: CheckpointPublished, position: int, report: LevelReport) -> None:
+def _compare_note(
+    row: BindingRow, body: CheckpointPublished, position: int, report: LevelReport
+) -> ReadCheckpoint | None:
     """The note in the event must say what the event says."""
-    try:
-        said = read_checkpoint(body.note.encode()).checkpoint
-    except NoteUnreadableError as exc:
-        found = exc.found
-    else:
-        same = (said.url, said.branch, said.position) == (row.url, row.branch, body.position)
-        if same and (said.head_hash.hex(), said.tree_root.hex()) == (body.head_hash, body.tree_root):
-            return
-        found = json.dumps([said.url, said.branch, said.position, said.head_hash.hex()])
-    report.checked += 1
-    report.add(
-        "CheckpointNoteMismatch",
-        checked=f"the note in event {position}",
-        expected=f"a checkpoint of this binding at {body.position}, hash {body.head_hash}",
-        found=found,
-    )
-
-
-def _frontier(body: CheckpointPublished, root: bytes) -> Frontier | None:
-    """The tree at a trusted checkpoint, where the log's account of it leads to the root that was signed."""
-    try:
-        frontier = Frontier(body.position, [bytes.fromhex(text) for text in body.frontier])
-    except ValueError:
-        return None
-    return frontier if frontier.root() == root else None
+    read = note_of(row.url, row.branch, body)
+    if read is None:
+        report.add(
+            "CheckpointNoteMismatch",
+            checked=f"the note in event {position}",
+            expected=f"a checkpoint of this binding at {body.position}, hash {body.head_hash}",
+            found="another text",
+            position=position,
+        )
+    return read

@@ -81,6 +81,10 @@ class KeyFolder:
         """
         return parse_verifying_key(self._read(valid_key_name(name), _PUBLIC).decode("utf-8", errors="replace"))
 
+    def public_keys(self) -> list[VerifyingKey]:
+        """Every public key of the folder, also of keys that sign no more; raises as :meth:`known`."""
+        return [known.key for known in self.known()]
+
     def signing(self) -> list[SigningKey]:
         """Every key that signs.
 

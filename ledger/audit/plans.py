@@ -1,4 +1,4 @@
-"""The second pass of an audit: each run's plan, re-hashed from the stored bytes, beside the run's outcomes.
+"""A run in an audit: its plan, re-hashed from the stored bytes, beside its outcomes.
 
 Lines and outcomes are read side by side in the plan's order, so that memory does not grow with the plan.
 """
@@ -11,15 +11,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ledger.audit.bodies import parsed, parsed_object
-from ledger.audit.events import RunTrace
 from ledger.audit.merkle import Frontier
 from ledger.audit.outcome_order import PlannedOrder
 from ledger.audit.plan_lines import planned_pages, told_by
+from ledger.audit.recorded_notes import Seal
 from ledger.audit.report import LevelReport
+from ledger.audit.run_traces import RunTrace
 from ledger.audit.source import AuditSource
-from ledger.events import OUTCOME_KINDS, PlanSealed, StoredEvent
+from ledger.events import OUTCOME_KINDS, StoredEvent
 from ledger.plan.checksum import checksummed_body
-from ledger.store.records import StoredArtifact, StoredOperation
+from ledger.store.records import StoredArtifact, StoredOperation, StoredPlan
 
 _KEY_SIZE = 32
 _SUCCESSES = frozenset({"operation.applied", "operation.skipped"})
@@ -45,16 +46,20 @@ class RunAudit:
     trace: RunTrace
     plans: LevelReport
     outcomes: LevelReport
-    seals: Mapping[str, Sequence[PlanSealed]] = field(default_factory=dict)
+    seals: Mapping[str, Sequence[Seal]] = field(default_factory=dict)
 
-    async def run(self) -> None:
-        """Check the plan's bytes and walk the outcomes along its lines."""
+    async def run(self) -> str | None:
+        """Check the plan's bytes and walk the outcomes along its lines; returns the checksum that is stored for it."""
         await self._details()
         await self._order()
         artifact = await self.ledger.stored_artifact(self.binding_id, self.trace.run_id)
         if artifact is None:
             self._without_artifact()
-            return
+            return None
+        await self._plan(artifact)
+        return artifact.checksum
+
+    async def _plan(self, artifact: StoredArtifact) -> None:
         document = parsed_object(artifact.manifest)
         stored = await self.ledger.plan(artifact.checksum)
         if document is None or stored is None:
@@ -65,7 +70,8 @@ class RunAudit:
         self._same("the stored body of the manifest", body.decode(), stored.body.decode(), quote=False)
         count = await self._lines(artifact, body)
         self._same("the number of its lines", str(stored.operations_count), str(count))
-        covered = await self._coverage(artifact.checksum, document, stored.coverage_count)
+        self._same("the seals of its plan", "1", str(stored.seals))
+        covered = await self._coverage(artifact.checksum, document, stored)
         await self._places(artifact.checksum, count, covered)
         if self.trace.commit is not None:
             self._commit(artifact, count)
@@ -74,7 +80,7 @@ class RunAudit:
         if self.trace.started or self.trace.outcomes:
             self._wrong_plan("whether its plan is stored", "the plan that was applied", "none")
         else:
-            self.plans.unchecked.append(f"run {self.trace.run_id}: never verified, so no plan was stored")
+            self.plans.skip(f"run {self.trace.run_id}: never verified, so no plan was stored")
 
     async def _lines(self, artifact: StoredArtifact, body: bytes) -> int:
         """Hash every line, with the outcomes beside them; returns how many lines there are."""
@@ -85,8 +91,8 @@ class RunAudit:
             data = b"".join(lines)
             checksum.update(data)
             digest.update(data)
-            for line in lines if seals else ():
-                tree.append(line)
+            if seals:
+                tree.extend(lines)
             told, told_keys, records = told_by(lines, data)
             if told != list(names) or told_keys != list(keys):
                 self._beside(count, list(zip(told, names, told_keys, keys, strict=True)))
@@ -121,12 +127,13 @@ class RunAudit:
                 checked=f"run {self.trace.run_id}, which ended as applied",
                 expected=f"{lines} operations applied or skipped",
                 found=f"{successes}",
+                position=self.trace.committed_at or None,
             )
 
-    async def _coverage(self, checksum: str, document: dict[str, Any], count: int | None) -> int:
+    async def _coverage(self, checksum: str, document: dict[str, Any], stored: StoredPlan) -> int:
         """Hash the coverage; returns how many lines it has."""
-        recorded = document.get("coverage")
-        if recorded is None and count is None:
+        recorded, count = document.get("coverage"), stored.coverage_count
+        if recorded is None and count is None and stored.coverage_digest is None:
             return 0
         digest, seen = hashlib.sha256(), 0
         async for line in self.ledger.stored_coverage(checksum):
@@ -134,6 +141,7 @@ class RunAudit:
             seen += 1
         expected = recorded.get("digest") if isinstance(recorded, dict) else "no coverage"
         self._same("the coverage digest", str(expected), digest.hexdigest())
+        self._same("the coverage digest beside the plan", digest.hexdigest(), str(stored.coverage_digest))
         self._same("the number of its coverage lines", str(count), str(seen))
         return seen
 
@@ -164,7 +172,8 @@ class RunAudit:
         if order is None:
             self._wrong_plan("the inbox's row of its commit", "one", "none")
             return
-        self._same("the inbox's commit", self.trace.committed.decode(), order.body.decode(), quote=False)
+        body = hashlib.sha256(order.body).hexdigest()
+        self._same("the inbox's commit", commit.digest.hex(), body, quote=False)
         self._same("the inbox's commit id", commit.commit_id, order.commit_id)
         self._same("the inbox's plan checksum", commit.plan_checksum, order.plan_checksum)
         self._same("the inbox's artifact digest", commit.artifact_digest, order.artifact_digest)
@@ -189,7 +198,13 @@ class RunAudit:
             self._wrong_plan(what, *hint)
 
     def _wrong_plan(self, what: str, expected: str, found: str) -> None:
-        self.plans.add("StoredPlanMismatch", checked=f"run {self.trace.run_id}: {what}", expected=expected, found=found)
+        self.plans.add(
+            "StoredPlanMismatch",
+            checked=f"run {self.trace.run_id}: {what}",
+            expected=expected,
+            found=found,
+            position=self.trace.committed_at or None,
+        )
 
 
 @dataclass(slots=True)
@@ -248,6 +263,7 @@ class _Walk:
             checked=f"the outcome at position {event.position} of run {self.audit.trace.run_id}",
             expected=expected,
             found=found,
+            position=event.position,
         )
 
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 import struct
 from collections import OrderedDict
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from secrets import token_bytes
@@ -24,6 +24,7 @@ from typing import Any
 from ledger.audit.plain_events import Stretch
 from ledger.audit.report import LevelReport
 from ledger.audit.source import AuditSource, HashedSource
+from ledger.audit.subject_states import SubjectStates
 from ledger.errors import ApplyLedgerError
 from ledger.events import StoredEvent
 from ledger.plan.canonical import canonical_json_bytes
@@ -97,7 +98,7 @@ class FoldedProjection:
     folded: Sum = field(init=False)
     reached: bytes | None = None
     broken: str | None = None
-    _subjects: dict[Key, State] = field(default_factory=dict)
+    _subjects: SubjectStates = field(default_factory=SubjectStates)
     _items: OrderedDict[Key, State] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
@@ -153,7 +154,7 @@ class FoldedProjection:
         line = self._subjects.get(key)
         if isinstance(line, RunLine) and not line.unsettled and line.position < stretch.first_position:
             applied = line.applied + len(stretch.operations)
-            self._subjects[key] = line.model_copy(update={"position": stretch.last_position, "applied": applied})
+            self._subjects.put(key, line.model_copy(update={"position": stretch.last_position, "applied": applied}))
             return
         for number in range(len(stretch.operations)):
             self._take(RUN_LINE_FOLD, stretch.event(number))
@@ -185,22 +186,40 @@ class FoldedProjection:
 
     def finish(self) -> None:
         """Add what was still open."""
-        for key, state in (*self._subjects.items(), *self._items.items()):
+        for key, document in self._subjects.items():
+            self.folded.add(key, document)
+        for key, state in self._items.items():
             self.folded.add(key, state.canonical_bytes())
+
+    def close(self) -> None:
+        """Remove what was kept in a file."""
+        self._subjects.close()
 
     def _take(self, fold: Fold[Any], event: StoredEvent) -> None:
         key = fold.key(event)
         if key is None:
             return
-        states: dict[Key, State] = self._items if key.item else self._subjects
-        states[key] = fold.take(states.get(key), event)
-        if key.item and event.kind in _SUCCESSES:
+        if not key.item:
+            self._subjects.put(key, fold.take(self._subjects.get(key), event))
+            return
+        self._items[key] = fold.take(self._items.get(key), event)
+        if event.kind in _SUCCESSES:
             self.folded.add(key, self._items.pop(key).canonical_bytes())
-        elif key.item:
+        else:
             self._items.move_to_end(key)
             if len(self._items) > _OPEN_ITEMS:
                 oldest, state = self._items.popitem(last=False)
                 self.folded.add(oldest, state.canonical_bytes())
+
+
+@contextmanager
+def closing_all(folded: Sequence[FoldedProjection]) -> Iterator[None]:
+    """Close each of them at the end, whatever that is."""
+    try:
+        yield
+    finally:
+        for projection in folded:
+            projection.close()
 
 
 async def live_projections(ledger: AuditSource, row: BindingRow) -> list[FoldedProjection]:
@@ -266,6 +285,7 @@ def report_projections(folded: Sequence[FoldedProjection], report: LevelReport, 
         elif projection.live.count != projection.rows:
             # Where the key is gone, a page may end between two documents of one place; the next one shows neither.
             _differs(report, projection, f"{projection.live.count} documents by key", f"{projection.rows}")
+    report.ended()
 
 
 def _differs(report: LevelReport, projection: FoldedProjection, expected: str, found: str) -> None:

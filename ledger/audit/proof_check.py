@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -13,15 +12,16 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ledger.audit.bodies import parsed_object
 from ledger.audit.checkpoint import Checkpoint, read_checkpoint
 from ledger.audit.errors import LedgerTamperedError, NoteUnreadableError, NoTrustedKeyError, ProofUnreadableError
 from ledger.audit.merkle import root_from_path
 from ledger.audit.signed_note import VerifyingKey
 from ledger.chain import event_hash
+from ledger.commit import PlanCommit
 from ledger.errors import Finding
-from ledger.events import OUTCOME_KINDS, StoredEvent
+from ledger.events import BODIES, OUTCOME_KINDS, Body, PlanCommitted, PlanSealed, StoredEvent
 
+_KINDS = OUTCOME_KINDS | {"plan.committed", "run.resumed", "plan.sealed"}
 MAX_PROOF_BYTES = 64 * 1024 * 1024
 
 NOT_PROVEN = (
@@ -32,10 +32,21 @@ NOT_PROVEN = (
 
 
 class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class _ProvenEvent(_Closed):
+class _About(_Closed):
+    url: str
+    branch: str
+    run_id: str
+    operation_id: str
+    plan_checksum: str
+    events: int
+
+
+class ProvenEvent(_Closed):
+    """An event as the file has it, with the way of its hash to the root of the checkpoint."""
+
     url: str
     branch: str
     position: int
@@ -54,6 +65,11 @@ class _ProvenEvent(_Closed):
     path: list[str] = Field(max_length=64)
 
     def event(self) -> StoredEvent:
+        """The event that it says.
+
+        Raises:
+            ValueError: a hash is none.
+        """
         values = {name: getattr(self, name) for name in StoredEvent._fields}
         values |= {
             "body": self.body.encode(),
@@ -70,15 +86,35 @@ class _ProvenLine(_Closed):
     path: list[str] = Field(max_length=64)
 
 
+class OperationLine(BaseModel):
+    """What a line of a plan is sure to say; the rest of it stays as it is."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+
+    operation_id: str
+    action: str
+    kind: str
+    identity: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown, where there was nothing to find."""
+
+    commit: PlanCommit
+    line: OperationLine
+    outcomes: Sequence[_Held]
+
+
 class Proof(_Closed):
     """The file."""
 
     format: Literal["apply-ledger-proof"]
     version: Literal[1]
-    about: dict[str, Any]
+    about: _About
     checkpoint: str
     operation: _ProvenLine
-    events: list[_ProvenEvent]
+    events: list[ProvenEvent]
 
 
 @dataclass(slots=True)
@@ -131,10 +167,9 @@ def check_proof(data: bytes, keys: Sequence[VerifyingKey]) -> CheckedProof:
         )
     checked = CheckedProof()
     checkpoint, signers = _signed(proof, keys, checked)
-    events = _events(proof, checkpoint, checked)
-    _line(proof, events, checked)
-    if not checked.findings:
-        checked.facts = _facts(proof, events, checkpoint, signers)
+    shown = _shown(proof, _events(proof, checkpoint, checked), checkpoint, checked)
+    if shown is not None and not checked.findings:
+        checked.facts = _facts(shown, checkpoint, signers)
     return checked
 
 
@@ -142,11 +177,11 @@ def _read(data: bytes) -> Proof:
     try:
         if len(data) > MAX_PROOF_BYTES:
             raise ValueError(f"more than {MAX_PROOF_BYTES:,} bytes")
-        return Proof.model_validate(json.loads(data))
+        return Proof.model_validate_json(data)
     except ValidationError as exc:
         found = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()[:3])
-    except (ValueError, RecursionError) as exc:
-        found = f"{type(exc).__name__}"
+    except ValueError as exc:
+        found = str(exc)
     raise ProofUnreadableError(
         checked="the form of the proof",
         expected="a file that `apply-ledger prove` wrote",
@@ -168,10 +203,23 @@ def _signed(proof: Proof, keys: Sequence[VerifyingKey], checked: CheckedProof) -
     return read.checkpoint, signers
 
 
-def _events(proof: Proof, checkpoint: Checkpoint, checked: CheckedProof) -> list[StoredEvent]:
-    events = []
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An event that the checkpoint covers, with its body as one of its kind."""
+
+    event: StoredEvent
+    body: Body
+
+
+def _events(proof: Proof, checkpoint: Checkpoint, checked: CheckedProof) -> list[_Held]:
+    """The events that hold; what is said of them by other parts of the proof is compared with these alone."""
+    held: list[_Held] = []
+    last = 0
     for proven in proof.events:
-        where = f"event {proven.position}"
+        before, where = len(checked.findings), f"event {proven.position}"
+        if proven.position <= last:
+            checked.wrong("ProofEventOutOfOrder", where, f"a position above {last}", str(proven.position))
+        last = proven.position
         try:
             event, path = proven.event(), [base64.b64decode(text, validate=True) for text in proven.path]
             computed = event_hash(event)
@@ -186,38 +234,68 @@ def _events(proof: Proof, checkpoint: Checkpoint, checked: CheckedProof) -> list
         if root != checkpoint.tree_root:
             found = "a path of another length" if root is None else root.hex()
             checked.wrong("ProofEventNotCovered", f"the path of {where}", checkpoint.tree_root.hex(), found)
-        events.append(event)
-    return events
+        body = _body(event)
+        if body is None:
+            kinds = "a commit, a resumption, an outcome or a seal, with a body of that kind"
+            checked.wrong("ProofEventInvalid", where, kinds, f"{event.kind} with another body")
+        elif len(checked.findings) == before:
+            held.append(_Held(event, body))
+    return held
 
 
-def _line(proof: Proof, events: Sequence[StoredEvent], checked: CheckedProof) -> None:
+def _body(event: StoredEvent) -> Body | None:
+    model = BODIES[event.kind] if event.kind in _KINDS else None
+    try:
+        return None if model is None else model.model_validate_json(event.body)
+    except ValueError:
+        return None
+
+
+def _shown(proof: Proof, held: Sequence[_Held], checkpoint: Checkpoint, checked: CheckedProof) -> _Shown | None:
     """The line leads to the seal, the seal is of the plan that was committed, and the outcomes are of that line."""
-    record = parsed_object(proof.operation.line.encode()) or {}
-    commits = [
-        _body(event)["commit"] for event in events if event.kind == "plan.committed" and "commit" in _body(event)
-    ]
-    seals = [_body(event) for event in events if event.kind == "plan.sealed"]
-    outcomes = [event for event in events if event.kind in OUTCOME_KINDS]
+    commits = [item.body.commit for item in held if isinstance(item.body, PlanCommitted)]
+    seals = [item.body for item in held if isinstance(item.body, PlanSealed)]
+    outcomes = [item for item in held if item.event.kind in OUTCOME_KINDS]
     if len(commits) != 1 or len(seals) != 1 or not outcomes:
         found = f"{len(commits)} commits, {len(seals)} seals, {len(outcomes)} outcomes"
         checked.wrong("ProofNotWhole", "the events", "one commit, one seal of its plan, and outcomes", found)
-        return
-    seal, commit = seals[0], commits[0]
-    root, sealed = _sealed_root(proof.operation), str(seal.get("lines_root"))
-    if root != sealed or seal.get("operations_count") != proof.operation.plan_size:
-        checked.wrong("ProofLineNotSealed", "the path of the line", sealed, root)
-    if seal.get("plan_checksum") != commit.get("plan_checksum"):
-        checked.wrong(
-            "ProofOfAnotherPlan", "the plan", str(commit.get("plan_checksum")), str(seal.get("plan_checksum"))
-        )
-    wanted = (commit.get("run_id"), record.get("operation_id"), proof.operation.ordinal)
-    for event in outcomes:
-        if (event.run_id, event.operation_id, event.ordinal) != wanted:
+        return None
+    commit, seal, root = commits[0], seals[0], _sealed_root(proof.operation)
+    if root != seal.lines_root or seal.operations_count != proof.operation.plan_size:
+        checked.wrong("ProofLineNotSealed", "the path of the line", seal.lines_root, root)
+    if seal.plan_checksum != commit.plan_checksum:
+        checked.wrong("ProofOfAnotherPlan", "the plan", commit.plan_checksum, seal.plan_checksum)
+    try:
+        line = OperationLine.model_validate_json(proof.operation.line)
+    except ValueError:
+        checked.wrong("ProofLineInvalid", "the line", "one of an operation", "another text")
+        return None
+    for event in [item.event for item in held if not isinstance(item.body, PlanSealed)]:
+        if event.run_id != commit.run_id:
+            checked.wrong("ProofOfAnotherRun", f"event {event.position}", f"one of {commit.run_id}", str(event.run_id))
+    _compare_outcomes(outcomes, line, proof.operation.ordinal, checked)
+    proven = _About(
+        url=checkpoint.url,
+        branch=checkpoint.branch,
+        run_id=commit.run_id,
+        operation_id=line.operation_id,
+        plan_checksum=commit.plan_checksum,
+        events=len(proof.events),
+    )
+    if proof.about != proven:
+        checked.wrong("ProofOfSomethingElse", "what the proof says it is about", str(proven), str(proof.about))
+    return _Shown(commit, line, outcomes)
+
+
+def _compare_outcomes(outcomes: Sequence[_Held], line: OperationLine, ordinal: int, checked: CheckedProof) -> None:
+    for item in outcomes:
+        event = item.event
+        if (event.operation_id, event.ordinal) != (line.operation_id, ordinal):
             checked.wrong(
                 "ProofOfAnotherOperation",
                 f"the outcome at {event.position}",
-                f"one of {wanted[1]} of run {wanted[0]}",
-                f"{event.operation_id} of run {event.run_id}",
+                f"one of {line.operation_id}, operation {ordinal}",
+                f"{event.operation_id}, operation {event.ordinal}",
             )
 
 
@@ -231,38 +309,30 @@ def _sealed_root(line: _ProvenLine) -> str:
     return "a path of another length" if root is None else root.hex()
 
 
-def _facts(
-    proof: Proof, events: Sequence[StoredEvent], checkpoint: Checkpoint, signers: Sequence[str]
-) -> dict[str, Any]:
-    record = parsed_object(proof.operation.line.encode()) or {}
-    commit = next(_body(event)["commit"] for event in events if event.kind == "plan.committed")
+def _facts(shown: _Shown, checkpoint: Checkpoint, signers: Sequence[str]) -> dict[str, Any]:
+    commit = shown.commit
     return {
         "url": checkpoint.url,
         "branch": checkpoint.branch,
         "signed_by": list(signers),
         "signed_at": checkpoint.signed_at.isoformat(),
         "checkpoint_position": checkpoint.position,
-        "run_id": commit["run_id"],
-        "plan_checksum": commit["plan_checksum"],
-        "source": commit["source"],
-        "actor": commit["actor"],
-        "reason": commit["reason"],
-        "operation": record,
+        "run_id": commit.run_id,
+        "plan_checksum": commit.plan_checksum,
+        "source": commit.source,
+        "actor": commit.actor,
+        "reason": commit.reason,
+        "operation": shown.line.model_dump(mode="json", exclude_unset=True),
         "outcomes": [
             {
-                "position": event.position,
-                "recorded_at": event.recorded_at.isoformat(),
-                "kind": event.kind,
-                "attempt": event.attempt,
-                "writer_epoch": event.writer_epoch,
-                **_body(event),
+                "position": item.event.position,
+                "recorded_at": item.event.recorded_at.isoformat(),
+                "kind": item.event.kind,
+                "attempt": item.event.attempt,
+                "writer_epoch": item.event.writer_epoch,
+                **item.body.model_dump(mode="json"),
             }
-            for event in events
-            if event.kind in OUTCOME_KINDS
+            for item in shown.outcomes
         ],
         "not_proven": list(NOT_PROVEN),
     }
-
-
-def _body(event: StoredEvent) -> Mapping[str, Any]:
-    return parsed_object(event.body) or {}

@@ -87,6 +87,13 @@ class SignedNote:
             )
         ]
 
+    def forged(self, keys: Iterable[VerifyingKey]) -> list[str]:
+        """The names of those keys of which a signature stands here that is not theirs over this text."""
+        keys = list(keys)
+        signed = self.signed_by(keys)
+        named = {(name, key_hash) for name, key_hash, _ in self.signatures}
+        return [key.name for key in keys if (key.name, key.key_hash) in named and key not in signed]
+
     def names(self) -> list[str]:
         """The names of the keys that it says it was signed with."""
         return [name for name, _, _ in self.signatures]

@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from ledger.binding import DestinationBinding
 from ledger.events import StoredEvent
+from ledger.store.audited_orders import AuditedOrder
 from ledger.store.checkpoints import CheckpointMark
 from ledger.store.records import BindingRow, CommittedOrder, PlanRows, StoredArtifact, StoredOperation, StoredPlan
 
@@ -66,12 +67,20 @@ class AuditSource(Protocol):
         """The inbox's row of a run's commit."""
         ...
 
+    def audited_orders(self, binding_id: int) -> AsyncIterator[AuditedOrder] | None:
+        """The inbox's rows by number, each with what the log says of it; None where there is no inbox."""
+        ...
+
     async def detail(self, sha256: str) -> bytes | None:
         """A list that stands apart."""
         ...
 
     async def unguarded_tables(self) -> list[str] | None:
         """Tables whose triggers do not refuse changes; None where there is no database."""
+        ...
+
+    async def changed_functions(self) -> list[str] | None:
+        """Functions that are not what the migrations made them; None where there is no database."""
         ...
 
     async def missing_keys(self) -> list[tuple[str, str]] | None:

@@ -7,7 +7,7 @@ ledger; it is not a copy of the destination, whose other writers it has not seen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +28,8 @@ from ledger.store.records import BindingRow
 _UNKNOWN, _DELETE = b"u", b"d"
 _BREATHE_EVERY = 1000
 """Objects between two moments at which whoever waits for them can say that nobody does any more."""
+
+_RECORDS_KEPT = 100
 
 
 @dataclass(slots=True)
@@ -110,7 +112,7 @@ class ObjectState:
             return
         self.fields |= fields
         self.position = position
-        self._applied.append(record)
+        self._keep(record)
         self.delete_recorded = None
         if self.doubts:
             left = {
@@ -123,8 +125,18 @@ class ObjectState:
         """Itself, with what is said of the last event alone."""
         if self._applied:
             self.run_id, self.recorded_at = run_and_time(self._applied[-1])
-            self.node_id = next(filter(None, map(node_id_in, reversed(self._applied))), None)
+            self.node_id = self._last_node_id()
         return self
+
+    def _keep(self, record: bytes) -> None:
+        """The node's id is looked for at the end, in the last record that has one; of very many, now and then."""
+        if len(self._applied) == _RECORDS_KEPT:
+            self.node_id = self._last_node_id()
+            self._applied.clear()
+        self._applied.append(record)
+
+    def _last_node_id(self) -> str | None:
+        return next(filter(None, map(node_id_in, reversed(self._applied))), self.node_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +273,7 @@ async def _breathe(number: int) -> None:
         await asyncio.sleep(0)
 
 
-def _two_states(object_key: bytes, records: Sequence[tuple[int, bytes]], low: int) -> tuple[ObjectState, ObjectState]:
+def _two_states(object_key: bytes, records: Iterable[tuple[int, bytes]], low: int) -> tuple[ObjectState, ObjectState]:
     state = ObjectState(object_key)
     older: ObjectState | None = None
     for position, record in records:

@@ -5,14 +5,16 @@ The head is read first and the events after it, never the reverse: a newer head 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ledger.audit.errors import UnknownBindingToVerifyError
 from ledger.audit.events import EventPass, Progress
 from ledger.audit.heads import TrustedCheckpoint, recorded_heads
-from ledger.audit.plans import RunAudit
-from ledger.audit.projections import live_projections, report_projections
+from ledger.audit.orders import check_orders
+from ledger.audit.projections import closing_all, live_projections, report_projections
 from ledger.audit.report import EXPORT_LEVELS, Level, LevelReport, VerifyReport
+from ledger.audit.run_audits import RunAudits
+from ledger.audit.signed_note import VerifyingKey
 from ledger.audit.source import AuditSource
 from ledger.binding import DestinationBinding
 from ledger.chain import GENESIS
@@ -30,6 +32,7 @@ async def verify_binding(
     progress: Progress | None = None,
     checkpoints: Sequence[TrustedCheckpoint] = (),
     resume_from: TrustedCheckpoint | None = None,
+    keys: Sequence[VerifyingKey] = (),
 ) -> VerifyReport:
     """Audit one binding: all its events, and the plan and outcomes of each of its runs.
 
@@ -39,6 +42,7 @@ async def verify_binding(
         progress: called now and then with events done and events in all.
         checkpoints: signed heads that were kept elsewhere; today's ledger must extend each of this binding's.
         resume_from: one of them; events up to it are not read again.
+        keys: public keys that are known; by them the report says whose the signed heads are that the log records.
 
     Returns:
         What held, what did not and what could not be checked; it raises nothing for what it finds.
@@ -49,6 +53,9 @@ async def verify_binding(
         StoreError: the database cannot be read.
     """
     row = await ledger.binding(binding)
+    if resume_from is not None and resume_from.position == 0:
+        # Nothing is taken for the truth by it: it is compared, as any other one.
+        checkpoints, resume_from = [*checkpoints, resume_from], None
     folded = [] if row is None or resume_from is not None else await live_projections(ledger, row)
     # Read anew behind the projections: they have taken no event that this head does not cover.
     row = await ledger.binding(binding)
@@ -61,17 +68,20 @@ async def verify_binding(
         )
     reports = {level: LevelReport(level) for level in Level if level not in EXPORT_LEVELS}
     kept = [checkpoint for checkpoint in checkpoints if checkpoint.is_of(row.url, row.branch)]
-    if not kept:
+    if not kept and resume_from is None:
         reports[Level.CHECKPOINTS].unchecked.append(_NO_CHECKPOINT)
-    heads = await recorded_heads(ledger, row, kept, resume_from, reports[Level.CHECKPOINTS])
-    after, trusted = (0, GENESIS) if resume_from is None else (resume_from.position, resume_from.head_hash)
-    events = EventPass(row, reports, heads, after, trusted, folded)
-    await events.run(ledger, progress)
-    heads.finish()
-    report_projections(folded, reports[Level.PROJECTIONS], resumed=resume_from is not None)
-    for trace in events.runs.values():
-        plans, outcomes = reports[Level.PLANS], reports[Level.OUTCOMES]
-        await RunAudit(ledger, row.id, row.head_position, trace, plans, outcomes, heads.seals).run()
+    if resume_from is not None:
+        _tell_skipped(resume_from, reports)
+    with closing_all(folded):
+        heads = await recorded_heads(ledger, row, kept, resume_from, reports[Level.CHECKPOINTS], keys)
+        runs = RunAudits(ledger, row, heads, reports[Level.PLANS], reports[Level.OUTCOMES])
+        after, trusted = (0, GENESIS) if resume_from is None else (resume_from.position, resume_from.head_hash)
+        events = EventPass(row, reports, heads, after, trusted, folded, runs.audit)
+        await events.run(ledger, progress)
+        heads.finish()
+        report_projections(folded, reports[Level.PROJECTIONS], resumed=resume_from is not None)
+    await runs.finish(resumed=resume_from is not None)
+    await check_orders(ledger.audited_orders(row.id), reports[Level.ORDERS])
     await _check_guards(ledger, reports[Level.GUARDS])
     return VerifyReport(
         url=row.url,
@@ -83,19 +93,37 @@ async def verify_binding(
     )
 
 
+def _tell_skipped(start: TrustedCheckpoint, reports: Mapping[Level, LevelReport]) -> None:
+    """What a pass that begins behind the first event does not look at, on each level that looks at it otherwise."""
+    trusted = f"{start.name} was taken for the truth about them"
+    for level in (Level.POSITIONS, Level.CHAIN, Level.CATALOGUE, Level.CHECKPOINTS):
+        reports[level].skip(f"events 1 to {start.position:,} were not read again: {trusted}")
+    for level in (Level.PLANS, Level.OUTCOMES):
+        reports[level].skip(f"runs without an event behind {start.position:,} were not looked at")
+
+
 async def _check_guards(ledger: AuditSource, report: LevelReport) -> None:
     """Only an administrator can take a trigger or a key away; without it anybody's next mistake would go through."""
-    unguarded, missing = await ledger.unguarded_tables(), await ledger.missing_keys()
-    if unguarded is None or missing is None:
-        report.unchecked.append("the triggers and keys of the database that this was exported from")
+    unguarded, changed = await ledger.unguarded_tables(), await ledger.changed_functions()
+    missing = await ledger.missing_keys()
+    if unguarded is None or changed is None or missing is None:
+        report.unchecked.append("the triggers, functions and keys of the database that this was exported from")
         return
     report.checked = 1
+    report.ended()
     for table in unguarded:
         report.add(
             "GuardOffError",
             checked=f"the triggers of ledger.{table}",
-            expected="refuse_row_change and refuse_truncate, enabled always",
-            found="missing, switched off, or not for every session",
+            expected="refuse_row_change and refuse_truncate of the migrations, enabled always",
+            found="missing, switched off, or not for every session and every change",
+        )
+    for function in changed:
+        report.add(
+            "FunctionChangedError",
+            checked=f"the function ledger.{function}",
+            expected="what the migrations of this program made it",
+            found="another one, two of them, or none",
         )
     for table, columns in missing:
         report.add(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings
-from ledger.cli.output import OutputForm, next_command, people, write_rows
+from ledger.cli.output import OutputForm, clock, next_command, people, write_rows
 from ledger.cli.plan_commands import OutputOption
 from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
 from ledger.exit_codes import ExitCode
@@ -49,13 +49,11 @@ def publish(
 
     Copy the files to a place where the owner of the database cannot change them; otherwise they prove nothing.
     """
-    from ledger.audit.note_files import write_note
-
     settings = settings_of(context)
     keys = key_folder(settings).signing()
     require_ledger(settings)
-    folder = to or settings.checkpoint_dir
-    rows = [_row(done, write_note(folder, done)) for done in run_async(_publish(settings, keys, url, branch))]
+    published = run_async(_publish(settings, keys, to or settings.checkpoint_dir, url, branch))
+    rows = [_row(done, path) for done, path in published]
     write_rows(rows, form=output, stream="checkpoints", columns=PUBLISH_COLUMNS, spare=("sealed_plans", "keys"))
     if rows:
         people.print(
@@ -79,7 +77,7 @@ def list_checkpoints(
     rows = run_async(_listed(settings, url, branch))
     shown = rows[:limit]
     if output is OutputForm.TABLE:
-        shown = [{**row, "signed_at": str(row["signed_at"])[:19]} for row in shown]
+        shown = [{**row, "signed_at": clock(str(row["signed_at"]))} for row in shown]
     write_rows(shown, form=output, stream="checkpoints", columns=LIST_COLUMNS, total=len(rows))
     if not rows:
         next_command("apply-ledger checkpoint publish")
@@ -150,11 +148,17 @@ def key_folder(settings: Settings) -> KeyFolder:
     return KeyFolder(settings.checkpoint_keys)
 
 
-async def _publish(settings: Settings, keys: list[SigningKey], url: str | None, branch: str | None) -> list[Published]:
-    from ledger.audit.publish import publish_checkpoint
+async def _publish(
+    settings: Settings, keys: list[SigningKey], folder: Path, url: str | None, branch: str | None
+) -> list[tuple[Published, Path]]:
+    from ledger.audit.note_files import publish_and_keep
 
+    known = key_folder(settings).public_keys()
     async with open_ledger(settings) as ledger:
-        return [await publish_checkpoint(ledger, row, keys) for row in await chosen_bindings(ledger, url, branch)]
+        rows = await chosen_bindings(ledger, url, branch)
+        # A destination that was registered and never written to has no head; it is no fault of the others.
+        signable = [row for row in rows if row.head_position or url is not None]
+        return [await publish_and_keep(ledger, row, keys, folder, known=known) for row in signable]
 
 
 async def _listed(settings: Settings, url: str | None, branch: str | None) -> list[dict[str, Any]]:

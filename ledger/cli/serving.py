@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledger.cli.applying import new_writer
@@ -48,6 +49,8 @@ async def serve(settings: Settings, wanted: WantedParts) -> int:
     """
     from consumers.service.parts import Part
     from consumers.service.sampling import SampledLedger
+    from ledger.plan.private_copy import copy_folder
+    from ledger.plan.private_folder import remove_abandoned
 
     if not settings.destination and (wanted.writers or wanted.intake):
         raise ConfigurationError(
@@ -56,6 +59,8 @@ async def serve(settings: Settings, wanted: WantedParts) -> int:
             found="none",
             next_action="add a [[destination]] to apply-ledger.toml, or set INFRAHUB_ADDRESS and INFRAHUB_API_TOKEN",
         )
+    if not isinstance(settings.artifact_root, Path):
+        await asyncio.to_thread(remove_abandoned, copy_folder())
     service = _service(settings, await ledger_dsns(settings), wanted)
     parts = service.parts()
     stop = until_signalled()
@@ -145,7 +150,11 @@ def _checkpoints(settings: Settings) -> CheckpointPolicy | None:
     keys = key_folder(settings)
     keys.signing()
     return CheckpointPolicy(
-        settings.checkpoint_events, settings.checkpoint_seconds, keys.signing, settings.checkpoint_dir
+        settings.checkpoint_events,
+        settings.checkpoint_seconds,
+        keys.signing,
+        settings.checkpoint_dir,
+        known=keys.public_keys,
     )
 
 

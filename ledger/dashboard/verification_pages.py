@@ -11,8 +11,11 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from ledger.audit.bodies import parsed_object
+from ledger.audit.heads import trusted_checkpoint
+from ledger.audit.uncovered import events_behind
 from ledger.dashboard.commands import command
 from ledger.dashboard.pages import Maker, PageMaker, Query
+from ledger.errors import ApplyLedgerError
 from ledger.events import CheckpointPublished
 from ledger.store.records import BindingRow
 
@@ -28,7 +31,11 @@ class VerificationQuery(Query):
 
 
 class SignedHead(BaseModel):
-    """The last checkpoint of a binding as its event says it; nothing of it was checked for this page."""
+    """The last checkpoint of a binding as its event says it.
+
+    ``signers`` are the public keys of this installation that signed its note, where the note is of this binding and
+    position and the log has its hash there; empty where that was not shown.
+    """
 
     event_position: int
     recorded_at: datetime
@@ -36,6 +43,7 @@ class SignedHead(BaseModel):
     head_hash: str
     keys: list[str]
     note: str
+    signers: tuple[str, ...]
 
 
 class Standing(BaseModel):
@@ -54,10 +62,10 @@ class Standing(BaseModel):
 
     @property
     def behind(self) -> int:
-        """How many events no checkpoint covers. The event of the last one says nothing that needs one."""
+        """How many events the last checkpoint does not cover."""
         if self.signed is None:
             return self.head_position
-        return max(0, self.head_position - max(self.signed.position, self.signed.event_position))
+        return events_behind(self.head_position, self.signed.position, self.signed.event_position)
 
 
 @router.get("/verification")
@@ -93,6 +101,7 @@ async def _standing(maker: PageMaker, row: BindingRow) -> Standing:
                 head_hash=body.head_hash,
                 keys=body.keys,
                 note=body.note,
+                signers=await _signers(maker, row, body),
             )
     of_this = ("--url", row.url, "--branch", row.branch)
     return Standing(
@@ -106,3 +115,17 @@ async def _standing(maker: PageMaker, row: BindingRow) -> Standing:
         verify=command("verify", *of_this),
         publish=command("checkpoint", "publish", *of_this),
     )
+
+
+async def _signers(maker: PageMaker, row: BindingRow, body: CheckpointPublished) -> tuple[str, ...]:
+    """Who signed the last checkpoint, as far as this server can tell: by its own keys and the log as it stands."""
+    service = maker.service
+    try:
+        trusted = trusted_checkpoint(body.note.encode(), "the last checkpoint", service.keys.public_keys())
+    except ApplyLedgerError:  # no key, or a note that is none: nothing is shown, and `verify` says what is wrong
+        return ()
+    if not trusted.is_of(row.url, row.branch) or trusted.position != body.position:
+        return ()
+    ledger = service.reader.ledger
+    there = await ledger.events_page(row.id, after=trusted.position - 1, until=trusted.position, limit=1)
+    return trusted.signers if [event.hash for event in there] == [trusted.head_hash] else ()

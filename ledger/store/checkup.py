@@ -1,4 +1,4 @@
-"""Checks of the ledger's database: reachable, of this program's schema, durable, with rights that are not too wide."""
+"""Checks of the ledger's database: reachable, of this program's schema, durable, guarded, with rights not too wide."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ class LedgerCheckup:
         """All of them, in order."""
         return (
             Check("database", self._reachable),
+            Check("encoding", self._encoding, needs=("database",)),
             Check("migrations", self._migrated, needs=("database",)),
-            Check("durability", self._durable, needs=("database", "migrations")),
+            Check("durability", self._durable, needs=("database", "encoding", "migrations")),
             Check("roles", self._rights, needs=("database", "migrations")),
-            Check("append-only", self._guarded, needs=("database", "migrations", "durability")),
+            Check("append-only", self._guarded, needs=("database", "encoding", "migrations", "durability")),
+            Check("unique keys", self._keyed, needs=("database", "encoding", "migrations", "durability")),
             Check("database clock", self._clock, needs=("database",)),
         )
 
@@ -56,6 +58,19 @@ class LedgerCheckup:
         took = (time.monotonic() - began) * 1000
         version = ".".join(str(part) for part in self._connection.get_server_version()[:2])
         return good(f"PostgreSQL {version}, connected in {took:.0f} ms", version=version)
+
+    async def _encoding(self) -> Said:
+        with store_errors("the encoding of the ledger's database"):
+            settings = await self._connection.fetchrow(query("server_settings"))
+        encoding = str(settings["server_encoding"])
+        if encoding != "UTF8":
+            return failure(
+                f"the database keeps texts as {encoding}, which cannot hold every text of a plan as it was hashed",
+                "as an administrator: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0; name it in"
+                " APPLY_LEDGER_DSN and APPLY_LEDGER_ADMIN_DSN, and run `apply-ledger migrate`",
+                encoding=encoding,
+            )
+        return good("the database keeps texts as UTF8", encoding=encoding)
 
     async def _migrated(self) -> Said:
         with store_errors("the migrations of the ledger's database"):
@@ -84,22 +99,45 @@ class LedgerCheckup:
             await connection.close(timeout=_LIMITS.open)
 
     async def _guarded(self) -> Said:
-        ledger = await Ledger.open(
+        async with await self._ledger() as ledger:
+            unguarded, changed = await ledger.unguarded_tables(), await ledger.changed_functions()
+        if changed:
+            return failure(
+                f"functions of the ledger are not what the migrations made them: {', '.join(changed)}",
+                "run `apply-ledger verify`, which finds what was changed since; then restore the database from a"
+                " backup, or have its owner define each again as in sql/, and find out who replaced them",
+                functions=changed,
+            )
+        if unguarded:
+            return failure(
+                f"triggers that keep events from being changed are not in force on {', '.join(unguarded)}",
+                "run `apply-ledger verify`, which finds what was changed since; then, as their owner, ALTER TABLE …"
+                " ENABLE ALWAYS TRIGGER refuse_row_change and refuse_truncate, and find out who took them away",
+                tables=unguarded,
+            )
+        return good("the triggers that keep events from being changed are in force, and every function is ours")
+
+    async def _keyed(self) -> Said:
+        async with await self._ledger() as ledger:
+            missing = await ledger.missing_keys()
+        if missing:
+            tables = sorted({table for table, _ in missing})
+            return failure(
+                f"{len(missing)} of the keys that refuse a second row are gone or not valid, on {', '.join(tables)}",
+                "run `apply-ledger verify`, which names each and the rows that came in without it; then restore the"
+                " database from a backup, or have its owner create each again as a unique index over these columns",
+                keys=[{"table": table, "columns": columns} for table, columns in missing],
+            )
+        return good("every key that refuses a second row is there and valid")
+
+    async def _ledger(self) -> Ledger:
+        return await Ledger.open(
             self.dsn,
             application_name=_NAME,
             limits=_LIMITS,
             ask_again_for=1.0,
             allow_unsafe_fsync=self.allow_unsafe_fsync,
         )
-        async with ledger:
-            unguarded = await ledger.unguarded_tables()
-        if unguarded:
-            return failure(
-                f"triggers that keep events from being changed are not in force on {', '.join(unguarded)}",
-                "run `apply-ledger migrate` as the administrator, then `apply-ledger verify`: somebody took them away",
-                tables=unguarded,
-            )
-        return good("the triggers that keep events from being changed are in force")
 
     async def _clock(self) -> Said:
         before = datetime.now(UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+from ledger.store.audited_orders import AuditedOrderQueries
 from ledger.store.checkpoints import CheckpointQueries
 from ledger.store.connect import Limits
 from ledger.store.live_projections import LiveProjectionQueries
@@ -25,6 +26,7 @@ from ledger.store.records import (
 )
 from ledger.store.relay import RelayQueries
 from ledger.store.session import Session
+from ledger.store.sql_functions import SqlFunction, defined_functions
 from ledger.store.states import StateQueries
 from ledger.store.workers import WorkerQueries
 
@@ -45,6 +47,7 @@ __all__ = [
 
 class Ledger(
     OrderQueries,
+    AuditedOrderQueries,
     PlanQueries,
     ObjectHistoryQueries,
     CheckpointQueries,
@@ -101,6 +104,14 @@ class Ledger(
     async def unguarded_tables(self) -> list[str]:
         """Append-only tables whose triggers are not in force in every session; an untouched ledger has none (G8)."""
         return [row["name"] for row in await self._session.rows("unguarded_tables")]
+
+    async def changed_functions(self) -> list[str]:
+        """Functions that are not what the migrations made them, or stand there twice; an untouched ledger has none."""
+        stored: dict[str, list[SqlFunction]] = {}
+        for row in await self._session.rows("stored_functions"):
+            function = SqlFunction(row["body"], row["language"], row["security_definer"], frozenset(row["settings"]))
+            stored.setdefault(row["name"], []).append(function)
+        return sorted(name for name, function in defined_functions().items() if stored.get(name) != [function])
 
     async def missing_keys(self) -> list[tuple[str, str]]:
         """Table and columns of each key that no unique index keeps; an untouched ledger has none (G8)."""

@@ -1,12 +1,28 @@
 -- name: unguarded_tables
--- Tables whose triggers do not refuse changes in every session, as they must (ENABLE ALWAYS); none is right.
+-- Tables whose triggers do not refuse changes in every session, as they must (ENABLE ALWAYS); none is right. A trigger
+-- is the function that it calls and what it is called for: before update and delete of each row (27), before truncate (34),
+-- without a condition and without a list of columns.
 select t.name
-from unnest(array['event', 'binding', 'inbox', 'intake_refusal', 'plan', 'plan_seal', 'plan_operation',
-                  'plan_coverage', 'artifact', 'detail', 'relay', 'api_token']) as t (name)
-where (select count(*) from pg_trigger g
-       where g.tgrelid = to_regclass('ledger.' || t.name)
-         and g.tgname in ('refuse_row_change', 'refuse_truncate') and g.tgenabled = 'A') <> 2
+from (values
+    ('event', 'refuse_change'), ('binding', 'refuse_binding_change'), ('inbox', 'refuse_order_change'),
+    ('intake_refusal', 'refuse_change'), ('plan', 'refuse_change'), ('plan_seal', 'refuse_change'),
+    ('plan_operation', 'refuse_change'), ('plan_coverage', 'refuse_change'), ('artifact', 'refuse_change'),
+    ('detail', 'refuse_change'), ('relay', 'refuse_relay_change'), ('api_token', 'refuse_token_change')
+) as t (name, guard)
+where (select count(*) from pg_trigger g join pg_proc f on f.oid = g.tgfoid
+       where g.tgrelid = to_regclass('ledger.' || t.name) and g.tgenabled = 'A'
+         and g.tgqual is null and cardinality(g.tgattr::int2[]) = 0 and f.pronamespace = to_regnamespace('ledger')
+         and ((g.tgname = 'refuse_row_change' and g.tgtype = 27 and f.proname = t.guard)
+              or (g.tgname = 'refuse_truncate' and g.tgtype = 34 and f.proname = 'refuse_change'))) <> 2
 order by t.name;
+
+-- name: stored_functions
+-- Every function of the schema: its body, its language, whose rights it has, and its own settings.
+select f.proname as name, f.prosrc as body, l.lanname as language, f.prosecdef as security_definer,
+       coalesce(f.proconfig, '{}') as settings
+from pg_proc f join pg_language l on l.oid = f.prolang
+where f.pronamespace = to_regnamespace('ledger')
+order by f.proname, f.oid;
 
 -- name: missing_keys
 -- Keys that no index keeps, of all that this schema has: where one is gone, a second row can stand in the place of a row,
@@ -78,6 +94,41 @@ from (select count(*) as stored, count(*) filter (where r.ordinal is distinct fr
 cross join (select count(*) as stored, count(*) filter (where r.ordinal is distinct from r.turn) as misplaced
             from (select ordinal, row_number() over (order by ordinal) - 1 as turn
                   from ledger.plan_coverage where plan_checksum = $1) r) c;
+
+-- name: audited_orders
+-- One page of a binding's orders behind number $2, each with what the log says of its run between this order and the next
+-- one to resume it: in one snapshot, because a writer closes an order in the transaction that ends the run. The body is
+-- given where something is judged by it; the window is over all orders of the binding, whose bodies are no part of it.
+select i.inbox_id, i.turn, i.kind, i.run_id, i.state, i.position, c.position as committed_at,
+       case when i.kind = 'resume' or b.kind = 'operation.unknown' then
+           (select o.body from ledger.inbox o where o.binding_id = $1 and o.inbox_id = i.inbox_id limit 1) end as body,
+       f.kind as began, case i.kind when 'resume' then f.body end as began_with, l.kind as ended,
+       case b.kind when 'operation.unknown' then b.body end as ended_with
+from (select o.inbox_id, o.kind, o.run_id, o.state, o.position,
+             row_number() over (order by o.inbox_id) as turn,
+             min(o.position) filter (where o.kind = 'resume') over (
+                 partition by o.run_id order by o.inbox_id rows between 1 following and unbounded following) as until
+      from ledger.inbox o where o.binding_id = $1) i
+left join lateral (
+    select e.position from ledger.event e
+    where e.binding_id = $1 and e.run_id = i.run_id and e.kind = 'plan.committed' limit 1) c on true
+left join lateral (
+    select e.kind, e.body from ledger.event e
+    where e.binding_id = $1 and e.run_id between i.run_id and i.run_id and e.position > i.position
+      and (i.until is null or e.position <= i.until)
+      and e.kind in ('plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied', 'run.failed',
+                     'run.interrupted')
+    order by e.run_id, e.position limit 1) f on true
+left join lateral (
+    select e.kind, e.position from ledger.event e
+    where e.binding_id = $1 and e.run_id between i.run_id and i.run_id and e.position > i.position
+      and (i.until is null or e.position <= i.until)
+      and e.kind in ('plan.refused', 'run.stopped', 'run.applied', 'run.failed', 'run.interrupted')
+    order by e.run_id desc, e.position desc limit 1) l on true
+left join lateral (
+    select e.kind, e.body from ledger.event e
+    where e.binding_id = $1 and e.position = l.position - 1 limit 1) b on true
+where i.inbox_id > $2 order by i.inbox_id limit $3;
 
 -- name: recorded_at
 -- When one event was recorded.

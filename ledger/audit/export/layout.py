@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -24,11 +27,13 @@ CHECKPOINT = "checkpoint.note"
 PLANS = "plans"
 DETAILS = "details"
 PLAN_BODY, PLAN_OPERATIONS, PLAN_COVERAGE = "body.json", "operations.jsonl", "coverage.jsonl"
+PLAN_FILES = (PLAN_BODY, PLAN_OPERATIONS, PLAN_COVERAGE, "plan.parquet")
 FORMAT, VERSION = "apply-ledger-export", 1
 EVENTS_IN_A_GROUP = 50_000
 """Events in a row group of the Parquet file, unless told otherwise."""
 
 _CHUNK = 1 << 20
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _MAX_MANIFEST = 64 * 1024 * 1024
 
 
@@ -72,8 +77,54 @@ def file_record(root: Path, path: Path) -> ExportedFile:
 
 
 def files_below(root: Path) -> Iterable[Path]:
-    """Every file of an export but its manifest, by name."""
-    return sorted(path for path in root.rglob("*") if path.is_file() and path != root / MANIFEST)
+    """Every file of an export but its manifest, by name; what is no file, or is a link, is none."""
+    return [path for path, regular in entries_below(root) if regular and path != root / MANIFEST]
+
+
+def entries_below(root: Path) -> list[tuple[Path, bool]]:
+    """Whatever stands below a folder and is no folder, by name, and whether it is a regular file; no link is followed.
+
+    Raises:
+        ExportUnreadableError: a folder cannot be read.
+    """
+    found: list[tuple[Path, bool]] = []
+    folders = [root]
+    try:
+        while folders:
+            for entry in os.scandir(folders.pop()):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(Path(entry.path))
+                else:
+                    found.append((Path(entry.path), entry.is_file(follow_symlinks=False)))
+    except OSError as exc:
+        raise unreadable_export(root, "folders that can be read", exc.strerror or type(exc).__name__) from exc
+    return sorted(found)
+
+
+def regular_file(root: Path, *parts: str) -> Path | None:
+    """A file of an export; None where there is none, or something else, or a link on the way to it.
+
+    An export comes from somebody else: a link leads out of it, and a pipe would never end.
+
+    Args:
+        root: the folder of the export.
+        parts: names below it; a digest that stands in a file becomes one by :func:`digest_name` alone.
+    """
+    path = root
+    for number, part in enumerate(parts, 1):
+        path /= part
+        try:
+            mode = path.lstat().st_mode
+        except (OSError, ValueError):
+            return None
+        if not (stat.S_ISREG(mode) if number == len(parts) else stat.S_ISDIR(mode)):
+            return None
+    return path
+
+
+def digest_name(text: str) -> str:
+    """A digest out of a file as the name of a file or folder; a name that no export has, where it is no digest."""
+    return text if _DIGEST.fullmatch(text) else "none"
 
 
 def size_below(root: Path) -> int:
@@ -96,8 +147,11 @@ def read_manifest(root: Path) -> ExportManifest:
     Raises:
         ExportUnreadableError: there is none, or it is of another format.
     """
+    path = regular_file(root, MANIFEST)
+    if path is None:
+        raise unreadable_export(root, "a readable manifest.json", "no such file")
     try:
-        with (root / MANIFEST).open("rb") as file:
+        with path.open("rb") as file:
             data = file.read(_MAX_MANIFEST + 1)
         return ExportManifest.model_validate_json(data)
     except OSError as exc:

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import hashlib
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from ledger.audit.bodies import parsed_object
 from ledger.audit.export import layout
-from ledger.audit.export.columns import EVENTS, OPERATIONS, RUNS
-from ledger.audit.export.layout import read_manifest, unreadable_export
+from ledger.audit.export.columns import EVENTS, OPERATIONS
+from ledger.audit.export.layout import digest_name, read_manifest, regular_file
+from ledger.audit.export.parquet import Table
+from ledger.audit.export.runs_table import RunsTable
+from ledger.audit.export.tables import OPERATIONS_IN_A_GROUP, plan_file, plan_lines
 from ledger.binding import DestinationBinding
 from ledger.errors import ApplyLedgerError
 from ledger.events import StoredEvent
 from ledger.plan.canonical import object_key
+from ledger.plan.files import read_regular
 from ledger.plan.plan_table import file_lines
+from ledger.store.audited_orders import AuditedOrder
 from ledger.store.checkpoints import CheckpointMark
 from ledger.store.records import BindingRow, CommittedOrder, PlanRows, StoredArtifact, StoredOperation, StoredPlan
 
 _BINDING_ID = 1
+MAX_PLAN_BODY = 256 * 1024 * 1024
 _MARKS = frozenset({"plan.sealed", "checkpoint.published"})
 
 
@@ -40,22 +48,22 @@ class ExportedLedger:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.manifest = read_manifest(root)
-        self._events = _open(root, layout.EVENTS_TABLE, EVENTS)
-        self._runs = {row["run_id"]: row for row in _rows(_open(root, layout.RUNS_TABLE, RUNS), root)}
-        self.operations = _open(root, layout.OPERATIONS_TABLE, OPERATIONS)
         self._groups_of_run: dict[str, list[int]] = {}
         self._ends: list[int] = []
-        self._index()
-
-    @property
-    def runs(self) -> list[dict[str, Any]]:
-        """The rows of the table of runs."""
-        return list(self._runs.values())
+        self._last_epoch = 0
+        with ExitStack() as opened:
+            group = self.manifest.events_in_a_row_group
+            self._events = opened.enter_context(closing(Table(root, layout.EVENTS_TABLE, EVENTS, group=group)))
+            self.runs = opened.enter_context(closing(RunsTable(root)))
+            self.operations = opened.enter_context(
+                closing(Table(root, layout.OPERATIONS_TABLE, OPERATIONS, group=OPERATIONS_IN_A_GROUP))
+            )
+            self._index()
+            self._opened = opened.pop_all()
 
     def close(self) -> None:
         """Close the files."""
-        self._events.close()
-        self.operations.close()
+        self._opened.close()
 
     async def binding(self, binding: DestinationBinding) -> BindingRow | None:
         """The binding of this export, whatever spelling asks for it; None for another one."""
@@ -72,7 +80,7 @@ class ExportedLedger:
                 branch=self.manifest.branch,
                 head_position=self.manifest.head_position,
                 head_hash=bytes.fromhex(self.manifest.head_hash),
-                writer_epoch=0,
+                writer_epoch=self._last_epoch,
                 lease_owner=None,
                 lease_host=None,
                 lease_taken_at=None,
@@ -107,11 +115,15 @@ class ExportedLedger:
         self,
         binding_id: int,  # noqa: ARG002 - an export has one binding
         *,
-        after: int,  # noqa: ARG002 - its tables are compared with the events row by row
-        until: int,  # noqa: ARG002
+        after: int,
+        until: int,
     ) -> int | None:
-        """Rows of a file are read one behind the other, whatever their positions say."""
-        return None
+        """How many rows stand at these positions, and how many in front of the first, which no append has made."""
+        count = 0
+        for batch in self._events.batches(columns=["position"]):
+            positions = batch.column(0).to_pylist()
+            count += sum(1 for position in positions if after < position <= until or position <= 0)
+        return count
 
     async def checkpoint_marks(self, binding_id: int, *, after: int = 0, until: int) -> AsyncIterator[CheckpointMark]:
         """Seals and checkpoints in order."""
@@ -125,7 +137,7 @@ class ExportedLedger:
         run_id: str,
     ) -> StoredArtifact | None:
         """The manifest of a run; the time at which it was stored is not exported."""
-        row = self._runs.get(run_id)
+        row = self.runs.row(run_id)
         if row is None or row["stored_checksum"] is None:
             return None
         return StoredArtifact(
@@ -139,26 +151,27 @@ class ExportedLedger:
 
     async def plan(self, checksum: str) -> StoredPlan | None:
         """The head of a plan; the counts are those of its files."""
-        folder = self._plan(checksum)
-        try:
-            body = (folder / layout.PLAN_BODY).read_bytes()
-        except OSError:
+        path = plan_file(self.root, checksum, layout.PLAN_BODY)
+        body = None if path is None else read_regular(path, at_most=MAX_PLAN_BODY)
+        if body is None:
             return None
-        coverage = folder / layout.PLAN_COVERAGE
-        count = sum(1 for _ in file_lines(coverage)) if coverage.exists() else None
+        coverage = plan_file(self.root, checksum, layout.PLAN_COVERAGE)
+        count = None if coverage is None else sum(1 for _ in file_lines(coverage))
         document = parsed_object(body) or {}
         operations = document.get("operations_count")
-        return StoredPlan(checksum, body, operations if isinstance(operations, int) else -1, count)
+        # A digest beside the plan and a seal stand in the database alone; here they are what follows from the files.
+        digest = None if coverage is None else _digest(coverage)
+        return StoredPlan(checksum, body, operations if isinstance(operations, int) else -1, count, digest)
 
     async def stored_operations(self, checksum: str) -> AsyncIterator[StoredOperation]:
         """The lines of a plan. What stands beside a line is looked up nowhere here, so it is what the line says."""
-        for line in file_lines(self._plan(checksum) / layout.PLAN_OPERATIONS):
+        for line in plan_lines(self.root, checksum, layout.PLAN_OPERATIONS):
             record = parsed_object(line) or {}
             yield StoredOperation(line, str(record.get("operation_id")), _key(record))
 
     async def stored_coverage(self, checksum: str) -> AsyncIterator[bytes]:
         """The coverage lines of a plan."""
-        for line in file_lines(self._plan(checksum) / layout.PLAN_COVERAGE):
+        for line in plan_lines(self.root, checksum, layout.PLAN_COVERAGE):
             yield line
 
     async def plan_rows(self, checksum: str) -> PlanRows | None:  # noqa: ARG002 - the same of every plan
@@ -171,7 +184,7 @@ class ExportedLedger:
         run_id: str,
     ) -> CommittedOrder | None:
         """The inbox's row of a run's commit."""
-        row = self._runs.get(run_id)
+        row = self.runs.row(run_id)
         if row is None or row["commit"] is None:
             return None
         return CommittedOrder(
@@ -185,8 +198,8 @@ class ExportedLedger:
 
     async def detail(self, sha256: str) -> bytes | None:
         """A list that stands apart."""
-        path = self.root / layout.DETAILS / _safe(sha256)
-        return path.read_bytes() if path.is_file() else None
+        path = regular_file(self.root, layout.DETAILS, digest_name(sha256))
+        return None if path is None else path.read_bytes()
 
     async def live_cursor(
         self,
@@ -217,65 +230,50 @@ class ExportedLedger:
         for document in nothing:
             yield document
 
+    def audited_orders(self, binding_id: int) -> AsyncIterator[AuditedOrder] | None:  # noqa: ARG002 - as above
+        """There is no inbox in an export; the commits in it stand with its runs."""
+        return None
+
     async def unguarded_tables(self) -> list[str] | None:
         """There is no database whose triggers could be looked at."""
+        return None
+
+    async def changed_functions(self) -> list[str] | None:
+        """There is no database whose functions could be looked at."""
         return None
 
     async def missing_keys(self) -> list[tuple[str, str]] | None:
         """There is no database whose keys could be looked at."""
         return None
 
-    def event_groups(self) -> Iterator[list[StoredEvent]]:
-        """All events, a row group at a time."""
-        for group in range(len(self._ends)):
-            yield list(self._group(group, self.manifest.events_in_a_row_group))
-
-    def _plan(self, checksum: str) -> Path:
-        return self.root / layout.PLANS / _safe(checksum)
+    def every_event(self, *, kinds: Collection[str] | None = None) -> Iterator[StoredEvent]:
+        """All rows in the order in which they stand; of some kinds alone, where they are named."""
+        for batch in self._events.batches():
+            wanted = batch if kinds is None else batch.filter(pc.is_in(batch.column("kind"), pa.array(sorted(kinds))))
+            yield from _events(wanted)
 
     def _index(self) -> None:
-        """Which row groups hold events of which run, and where each group ends."""
-        for group in range(self._events.num_row_groups):
-            table = self._read(group, ["run_id", "position"])
-            self._ends.append(max(table["position"].to_pylist(), default=0))
-            for run_id in table["run_id"].unique().to_pylist():
-                if run_id is not None:
-                    self._groups_of_run.setdefault(run_id, []).append(group)
+        """Which row groups hold events of which run, where each group ends, and the last epoch of a writer."""
+        for group in range(self._events.groups):
+            runs: set[str | None] = set()
+            end = 0
+            for batch in self._events.batches([group], columns=["run_id", "position", "writer_epoch"]):
+                runs.update(batch.column("run_id").unique().to_pylist())
+                end = max(end, *batch.column("position").to_pylist())
+                epochs = [epoch or 0 for epoch in batch.column("writer_epoch").unique().to_pylist()]
+                self._last_epoch = max(self._last_epoch, *epochs)
+            self._ends.append(end)
+            for run_id in runs - {None}:
+                self._groups_of_run.setdefault(str(run_id), []).append(group)
 
     def _group(self, group: int, size: int) -> Iterator[StoredEvent]:
-        for batch in self._read(group, EVENTS.names).to_batches(max_chunksize=size):
+        for batch in self._events.batches([group], size=size):
             yield from _events(batch)
 
-    def _read(self, group: int, columns: list[str]) -> pa.Table:
-        try:
-            return self._events.read_row_group(group, columns=columns)
-        except (pa.ArrowException, OSError) as exc:
-            raise unreadable_export(self.root, f"row group {group} of {layout.EVENTS_TABLE}", str(exc)) from exc
 
-
-def _safe(digest: str) -> str:
-    """A digest out of a file becomes a path here, so it must be one."""
-    return digest if len(digest) == 64 and digest.isascii() and digest.isalnum() else "none"
-
-
-def _open(root: Path, name: str, columns: pa.Schema) -> pq.ParquetFile:
-    try:
-        file = pq.ParquetFile(root / name)
-    except (pa.ArrowException, OSError) as exc:
-        raise unreadable_export(root, f"a table in {name}", str(exc)) from exc
-    if not file.schema_arrow.equals(columns):
-        file.close()
-        raise unreadable_export(root, f"the columns of {name}", "other columns")
-    return file
-
-
-def _rows(file: pq.ParquetFile, root: Path) -> list[dict[str, Any]]:
-    try:
-        with file:
-            rows: list[dict[str, Any]] = file.read().to_pylist()
-    except (pa.ArrowException, OSError) as exc:
-        raise unreadable_export(root, layout.RUNS_TABLE, str(exc)) from exc
-    return rows
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _events(batch: pa.RecordBatch) -> Iterator[StoredEvent]:

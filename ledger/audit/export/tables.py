@@ -38,10 +38,20 @@ def write_operations_table(root: Path, plans: Sequence[str], *, tell: Callable[[
 def operation_rows(root: Path, plans: Sequence[str]) -> Iterator[dict[str, Any]]:
     """A row for each operation of each plan, from the plan's own files."""
     for checksum in plans:
-        folder = root / layout.PLANS / checksum
-        lines, coverage = folder / layout.PLAN_OPERATIONS, folder / layout.PLAN_COVERAGE
-        for ordinal, (record, account) in enumerate(with_coverage(file_lines(lines), file_lines(coverage))):
+        lines, coverage = (plan_lines(root, checksum, name) for name in (layout.PLAN_OPERATIONS, layout.PLAN_COVERAGE))
+        for ordinal, (record, account) in enumerate(with_coverage(lines, coverage)):
             yield _operation_row(checksum, ordinal, record, account)
+
+
+def plan_file(root: Path, checksum: str, name: str) -> Path | None:
+    """A file of a plan; None where there is none that could be read as one."""
+    return layout.regular_file(root, layout.PLANS, layout.digest_name(checksum), name)
+
+
+def plan_lines(root: Path, checksum: str, name: str) -> Iterator[bytes]:
+    """The lines of a file of a plan; none where there is no such file."""
+    path = plan_file(root, checksum, name)
+    return iter(()) if path is None else file_lines(path)
 
 
 def _operation_row(

@@ -26,6 +26,7 @@ from ledger.audit.export.layout import (
     files_below,
     write_manifest,
 )
+from ledger.audit.export.runs_table import RUNS_IN_A_GROUP
 from ledger.audit.export.tables import event_columns, write_operations_table
 from ledger.audit.replay import replay_record
 from ledger.commit import utc_text
@@ -179,7 +180,7 @@ async def _runs(ledger: Ledger, row: BindingRow, root: Path, runs: Sequence[str]
         records.append(record)
         if record["stored_checksum"] is not None:
             plans.add(record["stored_checksum"])
-    write_table(root / layout.RUNS_TABLE, records, RUNS, group=10_000)
+    write_table(root / layout.RUNS_TABLE, records, RUNS, group=RUNS_IN_A_GROUP)
     return sorted(plans)
 
 

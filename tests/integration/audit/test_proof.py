@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ledger.audit.errors import (
     NoCheckpointForProofError,
@@ -17,9 +19,10 @@ from ledger.audit.errors import (
     ProofUnreadableError,
 )
 from ledger.audit.proof import prove_operation
-from ledger.audit.proof_check import CheckedProof, check_proof
+from ledger.audit.proof_check import CheckedProof, ProvenEvent, check_proof
 from ledger.audit.publish import publish_checkpoint
 from ledger.audit.signed_note import SigningKey
+from ledger.chain import event_hash
 from ledger.store.ledger import Ledger
 from tests.support.told_story import CREATED, DOUBTED, UPDATED
 
@@ -98,6 +101,17 @@ def _replaced(*path: Any, old: str, new: str) -> Callable[[dict[str, Any]], None
     return edit
 
 
+def _forged_body(body: Any) -> Callable[[dict[str, Any]], None]:
+    """Another body of the commit, with the hash that it has."""
+
+    def edit(proof: dict[str, Any]) -> None:
+        event = proof["events"][0]
+        event["body"] = json.dumps(body)
+        event["hash"] = event_hash(ProvenEvent.model_validate_json(json.dumps(event)).event()).hex()
+
+    return edit
+
+
 _BENT: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "another value in the line": (_replaced("operation", "line", old="warm", new="wart"), "ProofLineNotSealed"),
     "another place of the line": (_set("operation", "ordinal", to=1), "ProofLineNotSealed"),
@@ -116,6 +130,15 @@ _BENT: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "no seal": (lambda proof: proof["events"].pop(), "ProofNotWhole"),
     "no commit": (lambda proof: proof["events"].pop(0), "ProofNotWhole"),
+    "an outcome twice": (lambda proof: proof["events"].insert(2, proof["events"][2]), "ProofEventOutOfOrder"),
+    "another order": (lambda proof: proof["events"].reverse(), "ProofEventOutOfOrder"),
+    "about another operation": (_set("about", "operation_id", to="op_0000000000000000"), "ProofOfSomethingElse"),
+    "about another run": (_set("about", "run_id", to="run-create"), "ProofOfSomethingElse"),
+    "about another plan": (_set("about", "plan_checksum", to="0" * 64), "ProofOfSomethingElse"),
+    "about more events": (_set("about", "events", to=99), "ProofOfSomethingElse"),
+    "a commit that is a number": (_forged_body({"commit": 5}), "ProofEventInvalid"),
+    "a commit without its words": (_forged_body({"commit": {"run_id": "run-update"}}), "ProofEventInvalid"),
+    "an event of another kind": (_set("events", 1, "kind", to="run.started"), "ProofEventInvalid"),
     "another head": (lambda proof: _bend_note(proof), "CheckpointNotSigned"),
 }
 
@@ -139,6 +162,54 @@ async def test_g08_a_proof_that_is_bent_anywhere_does_not_hold(ledger: Ledger) -
     assert [finding.name for finding in _check(proof, stranger).findings] == ["CheckpointNotSigned"]
 
 
+_OTHER_TYPES: tuple[Any, ...] = (None, True, 0, -1, 2**70, 0.5, "", "\x00", "x" * 70, [], [[]], {}, {"a": {}})
+
+
+def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where every value of a document stands, the document itself left out."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, inner in steps:
+        yield (*path, step)
+        yield from _leaves(inner, (*path, step))
+
+
+@pytest.mark.rules("G8", "G11")
+async def test_g11_whatever_stands_in_a_proof_it_is_refused_or_found_and_crashes_nothing(ledger: Ledger) -> None:
+    proof = await _proof(ledger)
+    facts = _check(proof).facts
+    paths = list(_leaves(proof))
+    assert len(paths) > 80
+
+    @settings(deadline=None, max_examples=400, derandomize=True, database=None)
+    @given(st.sampled_from(paths), st.sampled_from(_OTHER_TYPES), st.booleans())
+    def bend(path: tuple[Any, ...], other: Any, rehash: bool) -> None:
+        bent = json.loads(json.dumps(proof))
+        at = bent
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] = other
+        if rehash:
+            _rehash(bent)
+        try:
+            checked = _check(bent)
+        except ProofUnreadableError:
+            return
+        assert checked.findings or checked.facts == facts
+        if checked.findings:
+            assert checked.facts == {}
+
+    bend()
+
+
+def _rehash(proof: Any) -> None:
+    """Whoever forges an event writes its hash anew, where that can be done."""
+    for event in proof["events"] if isinstance(proof["events"], list) else ():
+        try:
+            event["hash"] = event_hash(ProvenEvent.model_validate_json(json.dumps(event)).event()).hex()
+        except (TypeError, ValueError):
+            continue
+
+
 @pytest.mark.rules("G8")
 async def test_g08_the_outcome_of_another_operation_or_run_does_not_fit(ledger: Ledger) -> None:
     proof = await _proof(ledger)
@@ -146,7 +217,7 @@ async def test_g08_the_outcome_of_another_operation_or_run_does_not_fit(ledger: 
         ledger, (await ledger.bindings())[0], "run-update", UPDATED.operations[1].operation_id
     )
     mixed = {**proof, "operation": other["operation"]}
-    assert {finding.name for finding in _check(mixed).findings} == {"ProofOfAnotherOperation"}
+    assert {finding.name for finding in _check(mixed).findings} == {"ProofOfAnotherOperation", "ProofOfSomethingElse"}
     elsewhere = await prove_operation(
         ledger, (await ledger.bindings())[0], "run-create", CREATED.operations[0].operation_id
     )
@@ -167,7 +238,16 @@ async def test_what_cannot_be_proven_is_a_named_refusal(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b'{"format":"apply-ledger-proof","version":1}', b"[" * 100_000, b"\xff"]
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"format":"apply-ledger-proof","version":1}',
+        b"[" * 100_000,
+        b"\xff",
+        b'{"checkpoint":"\\ud800"}',
+    ],
 )
 def test_what_is_no_proof_is_a_named_refusal(data: bytes) -> None:
     with pytest.raises(ProofUnreadableError):

@@ -39,6 +39,17 @@ def test_a_tree_that_grows_has_the_root_of_the_definition_also_after_a_pause(lea
 
 
 @settings(deadline=None)
+@given(st.lists(_LEAVES, max_size=6))
+def test_leaves_that_come_together_make_the_tree_that_they_make_one_by_one(pages: list[list[bytes]]) -> None:
+    together, apart = Frontier(), Frontier()
+    for leaves in pages:
+        together.extend(leaves)
+        for leaf in leaves:
+            apart.append(leaf)
+        assert (together.size, together.roots) == (apart.size, apart.roots)
+
+
+@settings(deadline=None)
 @given(_LEAVES.filter(bool), st.data())
 def test_a_path_leads_from_its_leaf_to_the_root_and_from_no_other(leaves: list[bytes], data: st.DataObject) -> None:
     index = data.draw(st.integers(0, len(leaves) - 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -22,17 +23,22 @@ def test_every_record_comes_out_once_by_object_and_in_order(records: list[tuple[
         patch.setattr(spill, "_IN_MEMORY", in_memory)
         for position, (key, record) in enumerate(records):
             held.put(key, position, record)
-        found = list(held.objects())
+        found = [(key, list(group)) for key, group in held.objects()]
     assert [key for key, _ in found] == sorted({key for key, _ in records})
     for key, group in found:
         assert group == [(place, record) for place, (other, record) in enumerate(records) if other == key]
 
 
-def test_its_files_are_gone_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_files_have_no_names_that_a_killed_process_could_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(spill, "_IN_MEMORY", 10)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with ObjectSpill() as held:
         held.put(bytes(32), 1, b"x" * 100)
-        assert [path.stat().st_size for path in tmp_path.glob("*/000")] == [144]
-        assert list(held.objects()) == [(bytes(32), [(1, b"x" * 100)])]
-    assert list(tmp_path.iterdir()) == []
+        files = held._files or []
+        assert [os.fstat(file.fileno()).st_size for file in files] == [144] + [0] * 255
+        assert os.fstat(files[0].fileno()).st_dev == tmp_path.stat().st_dev
+        assert list(tmp_path.iterdir()) == []
+        assert [(key, list(group)) for key, group in held.objects()] == [(bytes(32), [(1, b"x" * 100)])]
+    assert all(file.closed for file in files)
