@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,7 +108,8 @@ async def test_an_object_is_found_as_the_command_finds_it(site: Served) -> None:
             refused = await auditor.get("/objects", params={"kind": TAG, "identity": identity})
             assert refused.status_code == 422, identity
             assert "This names no object" in refused.text
-            told = [html.unescape(_TAGS.sub("", part)) for part in re.findall("<dd[^>]*>(.*?)</dd>", refused.text)]
+            content = refused.text.split("</main>")[0]
+            told = [html.unescape(_TAGS.sub("", part)) for part in re.findall("<dd[^>]*>(.*?)</dd>", content)]
             assert len(told) == 5, told
             assert all(told), told
         recent = await _page(auditor, "/objects")
@@ -177,8 +179,8 @@ def told_dsns(postgres18_server: PostgresServer) -> Iterator[dict[str, str]]:
 
 
 @asynccontextmanager
-async def _auditor(dsns: dict[str, str]) -> AsyncIterator[Visitor]:
-    async with served(dsns) as site, visitor(site, Role.AUDITOR) as somebody:
+async def _auditor(dsns: dict[str, str], *, keys: Path | None = None) -> AsyncIterator[Visitor]:
+    async with served(dsns, keys=keys) as site, visitor(site, Role.AUDITOR) as somebody:
         yield somebody
 
 
@@ -202,9 +204,10 @@ def _downloads(page: str) -> tuple[str, str]:
 
 
 @pytest.mark.rules("G8")
-async def test_g08_how_far_a_log_is_signed(told_dsns: dict[str, str]) -> None:
+async def test_g08_how_far_a_log_is_signed(told_dsns: dict[str, str], tmp_path: Path) -> None:
     key = SigningKey("auditors", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
-    async with _auditor(told_dsns) as auditor:
+    (tmp_path / "auditors.pub").write_text(f"{key.public.text()}\n")
+    async with _auditor(told_dsns, keys=tmp_path) as auditor:
         assert "no checkpoint" in _words(await _page(auditor, "/verification"))
         async with await Ledger.open(told_dsns["writer"], allow_unsafe_fsync=True) as ledger:
             [row] = await ledger.bindings()
@@ -219,11 +222,27 @@ async def test_g08_how_far_a_log_is_signed(told_dsns: dict[str, str]) -> None:
             assert (await auditor.get(export)).headers["content-type"] == "application/x-tar"
             await ledger.append_control(row.id, [_sealed_again(row)])
             assert "1 event behind the last checkpoint" in _words(await _page(auditor, "/verification"))
+        await _forge(told_dsns, "update ledger.event set hash = sha256(hash) where position = $1", done.position)
+        assert "its signature is not confirmed here" in _words(await _page(auditor, "/verification"))
         await _forge(
             told_dsns,
             "update ledger.event set body = '{\"position\": \"x\"}' where kind = 'checkpoint.published'",
         )
         assert "its checkpoint cannot be read" in _words(await _page(auditor, "/verification"))
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_signature_that_this_server_cannot_check_is_not_called_one(told_dsns: dict[str, str]) -> None:
+    key = SigningKey("strangers", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+    async with (
+        _auditor(told_dsns) as auditor,
+        await Ledger.open(told_dsns["writer"], allow_unsafe_fsync=True) as ledger,
+    ):
+        [row] = await ledger.bindings()
+        await publish_checkpoint(ledger, row, [key])
+        page = _words(await _page(auditor, "/verification"))
+        assert "its signature is not confirmed here" in page
+        assert "signed up to its head" not in page
 
 
 @pytest.mark.rules("G8")
