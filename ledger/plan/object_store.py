@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +26,7 @@ from ledger.plan.errors import ArtifactInStoreDiffersError, ArtifactStoreAwayErr
 from ledger.plan.files import open_regular, require_inside, unreadable
 from ledger.plan.layout import COVERAGE_FILE, MANIFEST_FILE, OPERATIONS_FILE, SOURCE_SIDE
 from ledger.plan.private_copy import MAX_COPIED_BYTES, PrivateCopy
+from ledger.plan.private_folder import private_folder
 
 if TYPE_CHECKING:
     from ledger.plan.reader import RawPlanArtifact
@@ -102,8 +102,10 @@ class ObjectStore:
                 self._require_bucket()
             return found
 
-    def fetch(self, artifact: str, folder: Path) -> None:
+    def fetch(self, artifact: str, folder: Path, *, within: Path) -> None:
         """Put the run directory ``artifact`` below ``folder``; what is not in the store is not there either.
+
+        ``within`` is the folder for temporary files in which ``folder`` was made: the one that a message names.
 
         Raises:
             ArtifactStoreAwayError: the store does not answer; what is in ``folder`` is nothing to go by.
@@ -116,12 +118,12 @@ class ObjectStore:
                 path = folder / artifact / relative
                 if relative in PLAN_FILES and size > MAX_COPIED_BYTES:
                     raise unreadable(path, f"more than {MAX_COPIED_BYTES} bytes")
-                with _room_in(folder, path):
+                with _room_in(within, path):
                     path.parent.mkdir(parents=True, exist_ok=True)
                     target = path.open("xb")
                 with target, _files().open_input_stream(self.key(f"{artifact}/{relative}")) as source:
                     while data := source.read(_CHUNK):
-                        with _room_in(folder, path):
+                        with _room_in(within, path):
                             target.write(data)
 
     def publish(self, artifact: str, raw: RawPlanArtifact, snapshots: Mapping[str, Path]) -> bool:
@@ -270,10 +272,10 @@ def _room_in(folder: Path, path: Path) -> Iterator[None]:
         yield
     except OSError as exc:
         raise PlanCopyFailedError(
-            checked=f"copying {path.name} of a run into the folder for temporary files {folder.parent}",
+            checked=f"copying {path.name} of a run into the folder for temporary files {folder}",
             expected="room for a private copy, from which the plan is then read",
             found=exc.strerror or type(exc).__name__,
-            next_action=f"make space in {folder.parent}, or name another folder in TMPDIR",
+            next_action=f"make space in {folder}, or name another folder in TMPDIR",
         ) from exc
 
 
@@ -301,12 +303,8 @@ def fetched_run(root: Path | ObjectStore, artifact: str, *, within: Path) -> Ite
     if isinstance(root, Path):
         yield root
         return
-    import tempfile
-
-    with _room_in(within, within):
-        folder = Path(tempfile.mkdtemp(prefix="apply-ledger-run-", dir=within))  # for this user alone
-    try:
-        root.fetch(artifact, folder)
+    with ExitStack() as stack:
+        with _room_in(within, Path(artifact)):
+            folder = stack.enter_context(private_folder(within))
+        root.fetch(artifact, folder, within=within)
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
