@@ -10,15 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from ledger.errors import Finding
-from ledger.events import OUTCOME_KINDS, TERMINAL_KINDS, NewEvent, StoredEvent
-
-WRITER_DIED = "WriterDiedError"
-"""Error name of the unknown outcome that a successor records for the operation it found in flight."""
-
-WRITER_CANCELLED = "WriterCancelledError"
-"""Error name of the unknown outcome of an operation whose writer was cancelled while it was under way."""
-
-CRASH_ERRORS = frozenset({WRITER_DIED, WRITER_CANCELLED})
+from ledger.events import CRASH_ERRORS, OUTCOME_KINDS, TERMINAL_KINDS, NewEvent, StoredEvent
 
 
 @dataclass(slots=True)

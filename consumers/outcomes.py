@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from consumers.history import WRITER_CANCELLED, WRITER_DIED
 from consumers.recorded_text import recordable
 from ledger.destination import OutcomeUnknownError, ProvenUnwrittenError
 from ledger.errors import ApplyLedgerError
-from ledger.events import Body, OperationApplied, OperationFailed, OperationUnknown
+from ledger.events import WRITER_CANCELLED, WRITER_DIED, Body, OperationApplied, OperationFailed, OperationUnknown
 from ledger.plan.model import PlannedOperation
 from ledger.shortage import shortage_of
 

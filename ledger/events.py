@@ -205,6 +205,15 @@ OUTCOME_KINDS = frozenset({"operation.applied", "operation.skipped", "operation.
 TERMINAL_KINDS = frozenset({"run.stopped", "run.applied", "run.failed", "run.interrupted", "plan.refused"})
 CONTROL_KINDS = frozenset({"plan.committed", "plan.refused", "plan.sealed", "checkpoint.published"})
 
+WRITER_DIED = "WriterDiedError"
+"""Error name of the unknown outcome that a successor records for the operation it found in flight."""
+
+WRITER_CANCELLED = "WriterCancelledError"
+"""Error name of the unknown outcome of an operation whose writer was cancelled while it was under way."""
+
+CRASH_ERRORS = frozenset({WRITER_DIED, WRITER_CANCELLED})
+"""Behind one of them the order stays open where its policy says so (``on_crash``), to be carried on."""
+
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:

@@ -72,7 +72,15 @@ class PlanQueries:
         row = await self._session.row("plan", bytes.fromhex(checksum))
         if row is None:
             return None
-        return StoredPlan(checksum, row["body"].encode(), row["operations_count"], row["coverage_count"])
+        digest: bytes | None = row["coverage_digest"]
+        return StoredPlan(
+            checksum,
+            row["body"].encode(),
+            row["operations_count"],
+            row["coverage_count"],
+            None if digest is None else digest.hex(),
+            row["seals"],
+        )
 
     async def stored_plan(self, checksum: str) -> AsyncIterator[bytes]:
         """The lines of a stored plan with their newlines, in order.

@@ -163,12 +163,17 @@ class LastWrite:
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """The head of a stored plan. ``coverage_count`` is None where the plan recorded no coverage."""
+    """The head of a stored plan. What is said of its coverage is None where the plan recorded none.
+
+    ``seals`` is how many rows say that it is whole: one, or none of a plan that never was.
+    """
 
     checksum: str
     body: bytes
     operations_count: int
     coverage_count: int | None
+    coverage_digest: str | None = None
+    seals: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ select ledger.add_plan_coverage_v1($1, $2, $3);
 select ledger.seal_plan_v1($1);
 
 -- name: plan
--- The head of a stored plan.
-select checksum, body, operations_count, coverage_count from ledger.plan where checksum = $1;
+-- The head of a stored plan, and how many rows say that it is whole.
+select checksum, body, operations_count, coverage_count, coverage_digest,
+       (select count(*) from ledger.plan_seal s where s.checksum = $1) as seals
+from ledger.plan where checksum = $1;
 
 -- name: plan_lines
 -- One page of a plan's lines from ordinal $2 on.

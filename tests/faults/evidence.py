@@ -6,9 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from consumers.history import WRITER_DIED
 from ledger.commit import Policy
-from ledger.events import OUTCOME_KINDS, StoredEvent
+from ledger.events import OUTCOME_KINDS, WRITER_DIED, StoredEvent
 from ledger.plan.model import PlannedOperation
 from tests.support.inventory_operations import (
     changed_manufacturer,

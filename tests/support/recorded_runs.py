@@ -11,7 +11,10 @@ from datetime import UTC, datetime
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy, commit_id, utc_text
 from ledger.events import (
+    TERMINAL_KINDS,
+    WRITER_DIED,
     Body,
+    NewEvent,
     OperationApplied,
     OperationFailed,
     OperationSkipped,
@@ -26,7 +29,7 @@ from ledger.plan.canonical import canonical_json_bytes, object_key, operation_id
 from ledger.plan.checksum import artifact_digest, checksummed_body, plan_checksum
 from ledger.plan.model import PlannedOperation
 from ledger.store.ledger import Ledger
-from ledger.store.records import Appended, Lease
+from ledger.store.records import Appended, Lease, OrderState
 from ledger.store.writer import WriterStore
 from tests.support.events import BRANCH, RUN, URL
 
@@ -120,9 +123,12 @@ class Recorder:
     binding_id: int
     lease: Lease
 
-    async def commit(self, plan: RecordedPlan, *, store: bool = True) -> None:
+    async def commit(self, plan: RecordedPlan, *, store: bool = True, policy: Policy | None = None) -> None:
         """Commit a plan, and store it as the writer does once it is verified."""
-        await self.ledger.submit_commit(self.binding_id, make_commit(plan))
+        commit = make_commit(plan)
+        await self.ledger.submit_commit(
+            self.binding_id, commit if policy is None else commit.model_copy(update={"policy": policy})
+        )
         if store:
             await self.store(plan)
 
@@ -168,18 +174,18 @@ class Recorder:
             "failed": OperationFailed(error="PeerNotFoundError", message="no such peer", next_action="plan again"),
             "unknown": OperationUnknown(error="ReadTimeout", message="no answer", sent=True, next_action="resume"),
         }
-        event = new_event(
-            f"operation.{outcome}",
-            bodies[outcome],
-            url=URL,
-            branch=BRANCH,
-            n=attempt,
-            run_id=plan.run_id,
-            operation_id=plan.operations[ordinal].operation_id,
-            ordinal=ordinal,
-            attempt=attempt,
-        )
+        event = _outcome(plan, ordinal, f"operation.{outcome}", bodies[outcome], attempt)
         return await self.writer.append(self.lease, [event])
+
+    async def crashed(self, plan: RecordedPlan, ordinal: int, *, n: str | int, keeps_order: bool) -> Appended:
+        """What a successor records of the operation in flight and its run; the order stays open to be carried on."""
+        unknown = OperationUnknown(error=WRITER_DIED, message="gone", sent=True, next_action="resume")
+        events = [
+            _outcome(plan, ordinal, "operation.unknown", unknown, 1),
+            new_event("run.interrupted", _ENDED, url=URL, branch=BRANCH, n=n, run_id=plan.run_id),
+        ]
+        closed = [] if keeps_order else await self._ended_orders("run.interrupted", plan.run_id)
+        return await self.writer.append(self.lease, events, close_orders=closed)
 
     async def ended(self, plan: RecordedPlan, kind: str, *, n: str | int = 0) -> Appended:
         """A terminal event."""
@@ -187,15 +193,19 @@ class Recorder:
             return await self.event(
                 kind, RunStopped(by="somebody", reason="lunch", last_ordinal=None), plan.run_id, n=n
             )
-        body = RunEnded(
-            applied=0, skipped=0, not_attempted=0, failed_operation=None, failed_operation_wrote=None, last_ordinal=None
-        )
-        return await self.event(kind, body, plan.run_id, n=n)
+        return await self.event(kind, _ENDED, plan.run_id, n=n)
 
     async def event(self, kind: str, body: Body, run_id: str, *, n: str | int) -> Appended:
-        """Any event of a run."""
+        """Any event of a run; one that ends it closes what was ordered for it."""
         event = new_event(kind, body, url=URL, branch=BRANCH, n=n, run_id=run_id)
-        return await self.writer.append(self.lease, [event])
+        return await self.writer.append(self.lease, [event], close_orders=await self._ended_orders(kind, run_id))
+
+    async def _ended_orders(self, kind: str, run_id: str) -> list[tuple[int, OrderState]]:
+        if kind not in TERMINAL_KINDS:
+            return []
+        orders = [order for order in await self.ledger.open_orders(self.binding_id) if order.run_id == run_id]
+        refused = kind == "plan.refused"
+        return [(order.inbox_id, "refused" if refused and order.kind != "stop" else "done") for order in orders]
 
     async def whole_run(self, plan: RecordedPlan) -> None:
         """Commit, store, start, apply creates, skip deletes, end."""
@@ -204,6 +214,25 @@ class Recorder:
         for ordinal, operation in enumerate(plan.operations):
             await self.outcome(plan, ordinal, "skipped" if operation.action == "delete" else "applied")
         await self.ended(plan, "run.applied")
+
+
+_ENDED = RunEnded(
+    applied=0, skipped=0, not_attempted=0, failed_operation=None, failed_operation_wrote=None, last_ordinal=None
+)
+
+
+def _outcome(plan: RecordedPlan, ordinal: int, kind: str, body: Body, attempt: int) -> NewEvent:
+    return new_event(
+        kind,
+        body,
+        url=URL,
+        branch=BRANCH,
+        n=attempt,
+        run_id=plan.run_id,
+        operation_id=plan.operations[ordinal].operation_id,
+        ordinal=ordinal,
+        attempt=attempt,
+    )
 
 
 @asynccontextmanager

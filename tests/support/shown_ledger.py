@@ -10,7 +10,6 @@ Beside the runs of :mod:`tests.support.told_story`:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -59,10 +58,6 @@ async def show(recording: Recorder) -> None:
     await _refused_run(recording)
     await commit(recording, make_plan("run-waits", creates=1), actor="ada", reason="when somebody comes")
     ledger = recording.ledger
-    for order in await ledger.open_orders(recording.binding_id):
-        if order.run_id != "run-waits":
-            state: Literal["refused", "done"] = "refused" if order.run_id == REFUSED_RUN.run_id else "done"
-            await recording.writer.close_order(recording.lease, order.inbox_id, state)
     stranger = DestinationBinding(url="http://other.example/instance", branch=f"{SCRIPT} {PICTURE} {REVERSED}"[:200])
     other = await ledger.register_binding(stranger)
     lost = make_commit(make_plan("run-lost", creates=1)).model_copy(

@@ -10,7 +10,17 @@ from typing import Any
 
 import asyncpg
 
-TABLES = ("event", "binding", "inbox", "plan", "plan_operation", "plan_coverage", "artifact", "detail")
+TABLES = (
+    "event",
+    "binding",
+    "inbox",
+    "plan",
+    "plan_seal",
+    "plan_operation",
+    "plan_coverage",
+    "artifact",
+    "detail",
+)
 
 
 @asynccontextmanager
@@ -209,6 +219,9 @@ async def _plan_edited(admin: Any, random: Random, signed: int) -> str | None:
             "update ledger.plan_operation set ordinal = ordinal + 1000 where ordinal >= $1",
             "update ledger.plan_coverage set ordinal = ordinal + 1000 where ordinal >= $1",
             "update ledger.plan set body = replace(body, 'v1', 'v2') where $1::bigint >= 0",
+            "update ledger.plan set coverage_digest = sha256('x') where $1::bigint >= 0",
+            "delete from ledger.plan_seal where checksum in"
+            " (select plan_checksum from ledger.artifact order by run_id offset $1 limit 1)",
             "update ledger.artifact set manifest = manifest || ' '::bytea where $1::bigint >= 0",
             "update ledger.artifact set source = 'other' where $1::bigint >= 0",
             "update ledger.inbox set body = replace(body, 'ada', 'eve') where $1::bigint >= 0",
@@ -218,6 +231,64 @@ async def _plan_edited(admin: Any, random: Random, signed: int) -> str | None:
     ordinal = random.randint(0, 2)
     done = await admin.execute(statement, ordinal)
     return None if done.endswith(" 0") else f"{statement} ({ordinal})"
+
+
+async def _order_edited(admin: Any, random: Random, signed: int) -> str | None:
+    """What was ordered, by whom, whether it was done; and the epoch under which the next order is carried out."""
+    statement = random.choice(
+        (
+            "update ledger.inbox set state = case state when 'done' then 'refused' else 'done' end,"
+            " closed_at = clock_timestamp() where inbox_id = $1 and kind <> 'stop'",
+            "update ledger.inbox set state = 'open', closed_at = null"
+            " where inbox_id = $1 and kind <> 'stop' and state <> 'open'",
+            "update ledger.inbox set body = replace(body, 'eve', 'ada') where inbox_id >= $1 and kind = 'resume'"
+            " and body like '%eve%'",
+            "delete from ledger.inbox where inbox_id = $1",
+            "update ledger.inbox set inbox_id = inbox_id + 1000 where inbox_id >= $1",
+            "update ledger.inbox set run_id = run_id || 'x' where inbox_id = $1",
+            "update ledger.binding set writer_epoch = writer_epoch + $1::bigint",
+        )
+    )
+    # The last order may be one of which nothing came yet: taken out, it was never there.
+    last = await admin.fetchval("select max(inbox_id) from ledger.inbox")
+    number = random.randint(1, last - 1)
+    done = await admin.execute(statement, number)
+    return None if done.endswith(" 0") else f"{statement} ({number})"
+
+
+async def _guard_edited(admin: Any, random: Random, signed: int) -> str | None:
+    """What refuses the next edit lets it pass, under the name that it had."""
+    statements = random.choice(
+        (
+            (
+                "create or replace function ledger.refuse_change() returns trigger language plpgsql"
+                " set search_path = pg_catalog, pg_temp as $$begin return new; end$$",
+            ),
+            (
+                "drop trigger refuse_row_change on ledger.plan_operation",
+                "create trigger refuse_row_change before update or delete on ledger.plan_operation for each row"
+                " when (false) execute function ledger.refuse_change()",
+            ),
+            (
+                "drop trigger refuse_row_change on ledger.artifact",
+                "create trigger refuse_row_change before delete on ledger.artifact for each row"
+                " execute function ledger.refuse_change()",
+            ),
+            ("alter function ledger.append_v1 set search_path = public, ledger",),
+        )
+    )
+    for statement in statements:
+        await admin.execute(statement)
+    return statements[-1]
+
+
+async def _seal_left(admin: Any, random: Random, signed: int) -> str | None:
+    """A run that was verified and never begun is taken for one that never was verified; its plan stays sealed."""
+    done = await admin.execute(
+        "delete from ledger.artifact a where not exists (select from ledger.event e where e.binding_id = a.binding_id"
+        " and e.run_id = a.run_id and (e.kind = 'run.started' or e.kind like 'operation.%'))"
+    )
+    return None if done.endswith(" 0") else "the manifest of a run that did not begin"
 
 
 async def _hidden_row(admin: Any, random: Random, signed: int) -> str | None:
@@ -291,6 +362,8 @@ _KINDS = (
     _rechained,
     _plan_edited,
     _plan_edited,
+    _order_edited,
+    _order_edited,
     _hidden_row,
     _read_side_edited,
 )

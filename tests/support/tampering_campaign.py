@@ -31,6 +31,7 @@ from tests.support.told_story import tell
 
 KEY = SigningKey("tests", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 
+from tests.support.ordered_runs import record_orders
 
 @dataclass
 class Result:
@@ -80,6 +81,7 @@ def run_campaign(server: PostgresServer, count: int, seed: int, told: Callable[[
     return result
 
 
+            await record_orders(recording)
 async def _trial(
     server: PostgresServer, name: str, random: Random, kept: TrustedCheckpoint
 ) -> tuple[Edit, set[Level], set[Level]]:

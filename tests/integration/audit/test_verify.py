@@ -3,69 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import asyncpg
 import pytest
 
-from ledger.audit import LedgerTamperedError, Level, Status, UnknownBindingToVerifyError, VerifyReport, verify_binding
+from ledger.audit import LedgerTamperedError, Level, Status, UnknownBindingToVerifyError, verify_binding
 from ledger.audit.replay import replay_record
 from ledger.binding import DestinationBinding
+from ledger.commit import Policy
 from ledger.errors import Finding
 from ledger.events import Cut, PlanRefused, StoredEvent
 from ledger.exit_codes import ExitCode
 from ledger.plan.canonical import canonical_json_bytes
 from ledger.store.ledger import Ledger
-from tests.integration.audit.conftest import record_two_runs
-from tests.support.recorded_runs import BINDING, Recorder, make_plan, recorder
+from tests.support.audit_reports import audited, edit, failed
+from tests.support.recorded_runs import BINDING, Recorder
 
 pytestmark = pytest.mark.integration
-
-_TABLES = ("event", "binding", "inbox", "plan", "plan_operation", "plan_coverage", "artifact", "detail")
-
-
-@pytest.fixture
-async def recording(ledger_dsns: dict[str, str]) -> AsyncIterator[Recorder]:
-    async with recorder(ledger_dsns) as recorded:
-        await record_two_runs(recorded)
-        yield recorded
-
-
-async def _report(dsns: dict[str, str]) -> VerifyReport:
-    """With the reader's rights alone: an auditor needs no more."""
-    async with await Ledger.open(dsns["reader"], allow_unsafe_fsync=True) as ledger:
-        return await verify_binding(ledger, BINDING)
-
-
-async def _edit(dsns: dict[str, str], *statements: str) -> None:
-    connection = await asyncpg.connect(dsns["admin"])
-    try:
-        for table in _TABLES:
-            await connection.execute(f"alter table ledger.{table} disable trigger all")
-        for statement in statements:
-            await connection.execute(statement)
-        # whoever edits a record covers the tracks: everything but the edit is as it was
-        for table in _TABLES:
-            for trigger in ("refuse_row_change", "refuse_truncate"):
-                await connection.execute(f"alter table ledger.{table} enable always trigger {trigger}")
-    finally:
-        await connection.close()
-
-
-def _failed(report: VerifyReport) -> set[Level]:
-    return {level.level for level in report.levels if level.status is Status.FAILED}
-
-
-@pytest.mark.rules("G8")
-@pytest.mark.parametrize("how", ["disable trigger refuse_truncate", "enable trigger refuse_row_change"])
-async def test_g08_a_trigger_that_is_left_off_is_found(recorded_dsns: dict[str, str], how: str) -> None:
-    connection = await asyncpg.connect(recorded_dsns["admin"])
-    await connection.execute(f"alter table ledger.plan_operation {how}")
-    await connection.close()
-    report = await _report(recorded_dsns)
-    assert _failed(report) == {Level.GUARDS}
-    assert "plan_operation" in report.findings[0].checked
 
 
 @pytest.mark.rules("G8", "G3")
@@ -91,6 +45,7 @@ async def test_g08_an_untouched_ledger_holds_and_says_what_was_not_checked(recor
         Level.CATALOGUE: Status.HELD,
         Level.PLANS: Status.HELD,
         Level.OUTCOMES: Status.HELD,
+        Level.ORDERS: Status.HELD,
         Level.GUARDS: Status.HELD,
         Level.CHECKPOINTS: Status.NOT_CHECKED,
         Level.PROJECTIONS: Status.NOT_CHECKED,
@@ -121,12 +76,12 @@ _EVENT_EDITS = {
 @pytest.mark.rules("G8")
 @pytest.mark.parametrize("statement", _EVENT_EDITS.values(), ids=_EVENT_EDITS)
 async def test_g08_any_edit_of_an_event_is_found(recorded_dsns: dict[str, str], statement: str) -> None:
-    await _edit(recorded_dsns, statement)
+    await edit(recorded_dsns, statement)
 
     async with await Ledger.open(recorded_dsns["reader"], allow_unsafe_fsync=True) as ledger:
         report = await verify_binding(ledger, (await ledger.bindings())[0].binding)
 
-    assert Level.CHAIN in _failed(report)
+    assert Level.CHAIN in failed(report)
     with pytest.raises(LedgerTamperedError) as refused:
         report.require_intact()
     assert refused.value.exit_code is ExitCode.TAMPERED
@@ -135,43 +90,43 @@ async def test_g08_any_edit_of_an_event_is_found(recorded_dsns: dict[str, str], 
 
 @pytest.mark.rules("G8")
 async def test_g08_a_hole_in_the_middle_is_found(recorded_dsns: dict[str, str]) -> None:
-    await _edit(recorded_dsns, "delete from ledger.event where position = 5")
+    await edit(recorded_dsns, "delete from ledger.event where position = 5")
 
-    assert _failed(await _report(recorded_dsns)) >= {Level.POSITIONS, Level.CHAIN}
+    assert failed(await audited(recorded_dsns)) >= {Level.POSITIONS, Level.CHAIN}
 
 
 @pytest.mark.rules("G8")
 async def test_g08_two_events_that_changed_places_are_found(recorded_dsns: dict[str, str]) -> None:
-    await _edit(
+    await edit(
         recorded_dsns,
         "update ledger.event set position = position + 1000 where position in (4, 5)",
         "update ledger.event set position = 5 where position = 1004",
         "update ledger.event set position = 4 where position = 1005",
     )
 
-    assert Level.CHAIN in _failed(await _report(recorded_dsns))
+    assert Level.CHAIN in failed(await audited(recorded_dsns))
 
 
 @pytest.mark.rules("G8")
 async def test_g08_an_end_cut_off_is_found_by_the_head(recorded_dsns: dict[str, str]) -> None:
-    await _edit(recorded_dsns, "delete from ledger.event where position > 6")
+    await edit(recorded_dsns, "delete from ledger.event where position > 6")
 
-    report = await _report(recorded_dsns)
-    assert Level.HEAD in _failed(report)
-    assert _failed(report).isdisjoint({Level.POSITIONS, Level.CHAIN})
+    report = await audited(recorded_dsns)
+    assert Level.HEAD in failed(report)
+    assert failed(report).isdisjoint({Level.POSITIONS, Level.CHAIN})
 
 
 @pytest.mark.rules("G8")
 async def test_g08_everything_recomputed_after_an_edit_is_found_by_the_head(recorded_dsns: dict[str, str]) -> None:
-    await _edit(recorded_dsns, "update ledger.event set body = replace(body, 'node-1', 'node-9')", _RECHAIN)
+    await edit(recorded_dsns, "update ledger.event set body = replace(body, 'node-1', 'node-9')", _RECHAIN)
 
-    report = await _report(recorded_dsns)
-    assert _failed(report) == {Level.HEAD}, "the chain itself is whole again; only the head tells"
+    report = await audited(recorded_dsns)
+    assert failed(report) == {Level.HEAD}, "the chain itself is whole again; only the head tells"
 
 
 @pytest.mark.rules("G8")
 async def test_g08_recomputed_head_and_all_is_beyond_this_database_and_said_so(recorded_dsns: dict[str, str]) -> None:
-    await _edit(
+    await edit(
         recorded_dsns,
         "update ledger.event set body = replace(body, 'node-1', 'node-9')",
         _RECHAIN,
@@ -179,7 +134,7 @@ async def test_g08_recomputed_head_and_all_is_beyond_this_database_and_said_so(r
         " (select hash from ledger.event where binding_id = binding.id order by position desc limit 1)",
     )
 
-    report = await _report(recorded_dsns)
+    report = await audited(recorded_dsns)
     assert report.holds
     assert report.level(Level.CHECKPOINTS).status is Status.NOT_CHECKED
 
@@ -205,26 +160,26 @@ end $$
 
 @pytest.mark.rules("G8")
 async def test_g08_an_event_put_behind_the_head_is_found(recorded_dsns: dict[str, str]) -> None:
-    await _edit(
+    await edit(
         recorded_dsns,
         "insert into ledger.event select binding_id, position + 1000, gen_random_uuid(), 'run.applied', 1, 'run-7',"
         " null, null, null, 1, recorded_at, body, prev_hash, hash from ledger.event where position = 2",
     )
 
-    assert _failed(await _report(recorded_dsns)) == {Level.HEAD}
+    assert failed(await audited(recorded_dsns)) == {Level.HEAD}
 
 
 @pytest.mark.rules("G8", "G3")
 async def test_g08_an_unknown_kind_fails_an_audit(recorded_dsns: dict[str, str]) -> None:
-    await _edit(
+    await edit(
         recorded_dsns,
         "update ledger.event set kind = 'run.reconciled' where kind = 'run.stopped'",
         _RECHAIN,
         "update ledger.binding set head_hash = (select hash from ledger.event order by position desc limit 1)",
     )
 
-    report = await _report(recorded_dsns)
-    assert _failed(report) == {Level.CATALOGUE}
+    report = await audited(recorded_dsns)
+    assert failed(report) == {Level.CATALOGUE}
     assert "run.reconciled" in report.findings[0].found
 
 
@@ -247,6 +202,11 @@ _PLAN_EDITS = {
     "the manifest, no JSON": "update ledger.artifact set manifest = '\\xff'",
     "the digest": "update ledger.artifact set artifact_digest = decode(repeat('00', 32), 'hex')",
     "coverage": "update ledger.plan_coverage set line = replace(line, 'create', 'update')",
+    "the coverage's digest": "update ledger.plan set coverage_digest = sha256('other')",
+    "that there is coverage": (
+        "alter table ledger.plan drop constraint plan_coverage_is_whole; update ledger.plan set coverage_digest = null"
+    ),
+    "the seal": "delete from ledger.plan_seal",
     "coverage taken out": "delete from ledger.plan_coverage where ordinal = 0",
     "the whole artifact": "delete from ledger.artifact",
     "the artifact's source": "update ledger.artifact set source = 'other' where run_id = 'run-1'",
@@ -273,132 +233,9 @@ _PLAN_EDITS = {
 @pytest.mark.rules("G8", "G1")
 @pytest.mark.parametrize("statement", _PLAN_EDITS.values(), ids=_PLAN_EDITS)
 async def test_g08_any_edit_of_a_stored_plan_is_found(recorded_dsns: dict[str, str], statement: str) -> None:
-    await _edit(recorded_dsns, statement)
+    await edit(recorded_dsns, statement)
 
-    assert Level.PLANS in _failed(await _report(recorded_dsns))
-
-
-@pytest.mark.rules("G3", "P114", "P147")
-async def test_g03_an_applied_run_that_is_not_whole_is_found(recording: Recorder, ledger_dsns: dict[str, str]) -> None:
-    plan = make_plan("run-5", creates=3, deletes=0)
-    await recording.commit(plan)
-    await recording.started(plan)
-    await recording.outcome(plan, 0, "applied")
-    await recording.ended(plan, "run.applied")
-
-    report = await _report(ledger_dsns)
-    assert _failed(report) == {Level.OUTCOMES}
-    assert (report.findings[0].expected, report.findings[0].found) == ("3 operations applied or skipped", "1")
-
-
-@pytest.mark.rules("P111", "P145", "G3")
-async def test_g03_a_recorded_delete_that_was_applied_is_found(
-    recording: Recorder, ledger_dsns: dict[str, str]
-) -> None:
-    plan = make_plan("run-5", creates=0, deletes=1)
-    await recording.commit(plan)
-    await recording.started(plan)
-    await recording.outcome(plan, 0, "applied")
-
-    assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
-
-
-@pytest.mark.rules("P112", "P120", "P127", "G3")
-@pytest.mark.parametrize("ordinals", [(1, 0), (0, 2), (1,)], ids=["backwards", "one passed over", "not the first"])
-async def test_g03_outcomes_out_of_the_stored_order_are_found(
-    recording: Recorder, ledger_dsns: dict[str, str], ordinals: tuple[int, ...]
-) -> None:
-    plan = make_plan("run-5", creates=3, deletes=0)
-    await recording.commit(plan)
-    await recording.started(plan)
-    for ordinal in ordinals:
-        await recording.outcome(plan, ordinal, "applied")
-
-    assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
-
-
-@pytest.mark.rules("P112", "P127", "G3")
-async def test_g03_going_on_behind_a_failed_operation_is_found(
-    recording: Recorder, ledger_dsns: dict[str, str]
-) -> None:
-    plan = make_plan("run-5", creates=3, deletes=0)
-    await recording.commit(plan)
-    await recording.started(plan)
-    await recording.outcome(plan, 0, "failed")
-    await recording.outcome(plan, 1, "applied")
-
-    assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
-
-
-@pytest.mark.rules("G3")
-async def test_g03_an_outcome_of_an_operation_that_is_not_the_plans_is_found(
-    recording: Recorder, ledger_dsns: dict[str, str]
-) -> None:
-    plan, other = make_plan("run-5", creates=1, deletes=0), make_plan("run-5", creates=4, deletes=0)
-    await recording.commit(plan)
-    await recording.started(plan)
-    await recording.outcome(plan, 0, "applied")
-    await recording.outcome(other, 3, "applied")
-
-    assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
-
-
-@pytest.mark.rules("P120", "G3")
-async def test_g03_outcomes_that_changed_their_operations_are_found(
-    recording: Recorder, ledger_dsns: dict[str, str]
-) -> None:
-    plan = make_plan("run-5", creates=2, deletes=0)
-    swapped = replace(plan, operations=tuple(reversed(plan.operations)))
-    await recording.commit(plan)
-    await recording.started(plan)
-    await recording.outcome(swapped, 0, "applied")
-    await recording.outcome(swapped, 1, "applied")
-
-    assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
-
-
-@pytest.mark.rules("G3", "G7")
-async def test_g03_an_outcome_behind_a_success_is_found(recording: Recorder, ledger_dsns: dict[str, str]) -> None:
-    plan = make_plan("run-5", creates=1, deletes=0)
-    await recording.commit(plan)
-    await recording.started(plan)
-    await recording.outcome(plan, 0, "applied")
-    await recording.outcome(plan, 0, "failed", attempt=2)
-
-    assert _failed(await _report(ledger_dsns)) == {Level.OUTCOMES}
-
-
-@pytest.mark.rules("G1", "G8")
-async def test_g01_another_manifest_than_the_committed_one_is_found(
-    recording: Recorder, ledger_dsns: dict[str, str]
-) -> None:
-    plan = make_plan("run-5", creates=1, deletes=0)
-    await recording.commit(plan, store=False)
-    # The same plan and checksum; only the raw bytes, which the commit's digest covers, are others.
-    await recording.store(replace(plan, manifest=plan.manifest + b" "))
-
-    assert _failed(await _report(ledger_dsns)) == {Level.PLANS}
-
-
-async def test_a_run_that_was_never_verified_is_told_as_not_checked(
-    recording: Recorder, ledger_dsns: dict[str, str]
-) -> None:
-    await recording.commit(make_plan("run-5"), store=False)
-
-    report = await _report(ledger_dsns)
-    assert report.holds
-    assert report.level(Level.PLANS).unchecked == ["run run-5: never verified, so no plan was stored"]
-
-
-@pytest.mark.rules("G8")
-async def test_g08_a_run_with_outcomes_and_without_its_plan_is_found(
-    recording: Recorder, ledger_dsns: dict[str, str]
-) -> None:
-    plan = make_plan("run-5", creates=9)
-    await recording.commit(plan, store=False)
-    await recording.started(plan)
-
-    assert _failed(await _report(ledger_dsns)) == {Level.PLANS}
+    assert Level.PLANS in failed(await audited(recorded_dsns))
 
 
 @pytest.mark.rules("G8")
@@ -409,12 +246,15 @@ async def test_g08_a_long_list_that_stands_apart_is_hashed_too(
     whole = canonical_json_bytes([finding.model_dump(mode="json")] * 3)
     sha256 = await recording.ledger.store_detail(whole)
     body = PlanRefused(findings=[finding], cut=Cut(total=3, sha256=sha256))
+    await recording.ledger.submit_resume(
+        recording.binding_id, run_id="run-2", by="somebody", reason="again", policy=Policy()
+    )
     await recording.event("plan.refused", body, "run-2", n="refusal")
-    assert (await _report(ledger_dsns)).holds
+    assert (await audited(ledger_dsns)).holds
 
-    await _edit(ledger_dsns, "alter table ledger.detail drop constraint detail_check", "delete from ledger.detail")
+    await edit(ledger_dsns, "alter table ledger.detail drop constraint detail_check", "delete from ledger.detail")
 
-    assert _failed(await _report(ledger_dsns)) == {Level.PLANS}
+    assert failed(await audited(ledger_dsns)) == {Level.PLANS}
 
 
 async def test_a_binding_that_is_not_there_is_no_intact_one(recording: Recorder) -> None:
@@ -434,7 +274,7 @@ async def test_g08_times_are_moments_in_any_zone_and_bodies_come_back_byte_for_b
     finally:
         await connection.close()
 
-    assert (await _report(ledger_dsns)).holds
+    assert (await audited(ledger_dsns)).holds
     events = [event async for event in recording.ledger.events(recording.binding_id)]
     for event in events:
         record = json.loads(json.dumps(replay_record(event)))
@@ -459,4 +299,4 @@ async def test_g08_a_fault_of_the_audit_itself_is_no_page_that_cannot_be_read(
 
     monkeypatch.setattr("ledger.audit.heads.Heads.feed", fails_once)
     with pytest.raises(ValueError, match="a fault of this program"):
-        await _report(ledger_dsns)
+        await audited(ledger_dsns)
