@@ -22,15 +22,18 @@ from tests.live.writing import LiveWriter, create
 from tests.support.http_relay import Fate, HttpRelay, http_relay
 from tests.support.operations import many, update
 from tests.support.processes import RealProcess
+from tests.support.store import connection_to
 from tests.support.waiting import until
 
 Manner = Literal["late", "frozen", "killed"]
 """What happens to the worker whose request is held: it gives up and repeats it itself when the run is resumed; it is
 stopped (SIGSTOP) until the other has taken over and repeated it, and goes on afterwards; it is killed."""
 
-TIMES = {"request_timeout": 3.0, "lease_ttl": 4.0, "settle_seconds": 8.0, "poll_interval": 0.2}
-HELD = 6.0
-"""Longer than time-out and lease, and shorter than either with the quiet time by five seconds for a slow server."""
+TIMES = {"request_timeout": 4.0, "lease_ttl": 30.0, "settle_seconds": 8.0, "poll_interval": 0.1}
+HELD: dict[Manner, float] = {"late": 7.0, "frozen": 3.5, "killed": 3.5}
+"""Longer than a worker needs to its second attempt, and shorter by five seconds than it does with the quiet time."""
+_END_THE_LEASE = """update ledger.binding set lease_expires_at = clock_timestamp()
+where branch = $1 and lease_owner is not null"""
 _CHOICES = (("red", "blue"), ("green", "amber"))
 
 
@@ -60,9 +63,13 @@ class Worker:
 
 @dataclass
 class Lane:
-    """One branch behind a relay of its own, two workers that serve it, and a site that they change."""
+    """One branch behind a relay of its own, two workers that serve it, and a site that they change.
+
+    A lease lasts longer than a busy machine may starve a worker; an administrator ends it where a worker is struck.
+    """
 
     writer: LiveWriter
+    administrator: str
     relay: HttpRelay
     service: Service
     site: str
@@ -76,11 +83,11 @@ class Lane:
         while len(self.workers) < 2:
             self.workers.append(await asyncio.to_thread(Worker, self.service))
 
-    async def overlap(self, turn: int, manner: Manner, *, held: float = HELD) -> list[str]:
+    async def overlap(self, turn: int, manner: Manner, *, held: float | None = None) -> list[str]:
         """One change whose first attempt outlives what its worker may wait for; what is wrong afterwards, in words."""
         run_id, names = f"turn-{turn}", _CHOICES[turn % 2]
         self.relay.most_under_way = 0
-        self.relay.fates.append(Fate("hold for next", held))
+        self.relay.fates.append(Fate("hold for next", HELD[manner] if held is None else held))
         await self.writer.commit(run_id, [self._retagged(names, run_id)], position=await self.writer.head())
         await until(lambda: self.relay.most_under_way > 0)
         (holder,) = (worker for worker in self.workers if worker.has_begun(run_id))
@@ -115,11 +122,13 @@ class Lane:
         if manner == "frozen":
             holder.process.send_signal(signal.SIGSTOP)
             await holder.process.frozen()
-            return
-        holder.process.send_signal(signal.SIGKILL)
-        assert (await holder.process.ended())[0] == -signal.SIGKILL
-        holder.process.clean_up()
-        self.workers.remove(holder)
+        else:
+            holder.process.send_signal(signal.SIGKILL)
+            assert (await holder.process.ended())[0] == -signal.SIGKILL
+            holder.process.clean_up()
+            self.workers.remove(holder)
+        async with connection_to(self.administrator) as connection:
+            await connection.execute(_END_THE_LEASE, self.writer.branch)
 
     async def _account(self, run_id: str, manner: Manner, successor: Worker) -> None:
         """Two attempts, the first unknown and the second applied; the second is the successor's."""
@@ -143,8 +152,11 @@ class Lane:
 
 
 @asynccontextmanager
-async def lane(first: LiveWriter, **times: float) -> AsyncIterator[Lane]:
-    """Another branch with two workers that look for orders all the time; ``times`` replaces some of theirs."""
+async def lane(first: LiveWriter, administrator: str, **times: float) -> AsyncIterator[Lane]:
+    """Another branch with two workers that look for orders all the time; ``times`` replaces some of theirs.
+
+    ``administrator`` is the DSN of the ledger's owner.
+    """
     branch = first.live.infrahub.new_branch("lane")
     async with http_relay(branch.url) as relay:
         root, changes = first.root / branch.name, TIMES | times
@@ -152,7 +164,7 @@ async def lane(first: LiveWriter, **times: float) -> AsyncIterator[Lane]:
         service = Service(first.dsn, relay.url, branch.name, first.token, str(root), changes)
         tags = tags_of(branch, *(name for names in _CHOICES for name in names))
         site = create(branch, "LocationSite", name={"value": "s"})
-        running = Lane(writer, relay, service, site, tags)
+        running = Lane(writer, administrator, relay, service, site, tags)
         try:
             await running.start_workers()
             yield running

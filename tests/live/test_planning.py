@@ -77,10 +77,9 @@ async def test_ff06_a_create_that_the_server_could_not_match_again_is_refused_wh
     rows = [{"id": 1, "address": "10.0.0.1", "fqdn": "a", "description": "red"}]
     for kind, identifiers, unproven in (
         ("DcimCable", ["color"], "neither"),
-        ("IpamIPAddress", ["address"], "ip_namespace__name__value"),
+        ("DcimDeviceType", ["name"], "manufacturer__name__value"),
     ):
-        fields = [mapped("color", "description")] if kind == "DcimCable" else [mapped("address")]
-        mapping = entry(kind, "addresses", identifiers, *fields)
+        mapping = entry(kind, "addresses", identifiers, mapped(*identifiers, "description"))
         with pytest.raises(PlanRefusedError) as caught:
             await plan(live_branch, tmp_path / kind, *rows, mapping=mapping)
         told = [finding.found for finding in caught.value.findings if finding.name == "UnkeyedCreateRefusedError"]

@@ -58,11 +58,11 @@ async def test_two_uncoordinated_writers_make_an_object_that_nobody_can_read(liv
     raise AssertionError(f"every object could be read after {_ROUNDS} rounds: the reason for one writer is gone")
 
 
-async def faults_of(writer: LiveWriter, *lanes: Sequence[Manner]) -> list[str]:
+async def faults_of(writer: LiveWriter, administrator: str, *lanes: Sequence[Manner]) -> list[str]:
     """Run lanes beside each other, each turn after turn; everything that is wrong in any of them."""
 
     async def one_lane(manners: Sequence[Manner]) -> list[str]:
-        async with lane(writer) as running:
+        async with lane(writer, administrator) as running:
             found = [fault for turn, manner in enumerate(manners) for fault in await running.overlap(turn, manner)]
             await running.end()
             return found
@@ -73,20 +73,21 @@ async def faults_of(writer: LiveWriter, *lanes: Sequence[Manner]) -> list[str]:
 @pytest.mark.live
 @pytest.mark.rules("P93", "G2", "G4", "G6")
 async def test_g02_two_of_our_workers_that_take_over_from_each_other_never_double_anything(
-    live_writer: LiveWriter,
+    live_writer: LiveWriter, postgres18_ledger_dsns: dict[str, str]
 ) -> None:
     """A worker's request is on its way while the other, or itself, makes the next attempt at the same object."""
-    assert await faults_of(live_writer, ("frozen", "frozen", "late"), ("killed", "late", "frozen")) == []
+    lanes: list[list[Manner]] = [["frozen", "frozen", "late"], ["killed", "late", "frozen"]]
+    assert await faults_of(live_writer, postgres18_ledger_dsns["admin"], *lanes) == []
 
 
 @pytest.mark.live
 async def test_without_the_quiet_time_the_same_turns_corrupt_an_object_and_that_is_seen(
-    live_writer: LiveWriter,
+    live_writer: LiveWriter, postgres18_ledger_dsns: dict[str, str]
 ) -> None:
     """What the tests beside this one look at can go wrong, on the repetition and on the take-over alike."""
 
     async def corrupted(manner: Manner) -> list[str]:
-        async with lane(live_writer, settle_seconds=0.0, request_timeout=2.0, lease_ttl=3.0) as running:
+        async with lane(live_writer, postgres18_ledger_dsns["admin"], settle_seconds=0.0) as running:
             return await _until_corrupted(running, manner)
 
     for faults in await asyncio.gather(corrupted("late"), corrupted("frozen")):
@@ -103,9 +104,11 @@ async def _until_corrupted(running: Lane, manner: Manner) -> list[str]:
 
 @pytest.mark.live_crash
 @pytest.mark.rules("P93", "G2", "G4", "G6")
-async def test_g02_two_hundred_overlaps_of_our_workers_corrupt_nothing(live_writer: LiveWriter) -> None:
+async def test_g02_two_hundred_overlaps_of_our_workers_corrupt_nothing(
+    live_writer: LiveWriter, postgres18_ledger_dsns: dict[str, str]
+) -> None:
     """Half of them a repetition by the same worker, half a take-over by the other."""
     turns: list[Manner] = ["late", "frozen", "late", "killed", "frozen"] * 7
     lanes = [turns] * 6
     assert sum(map(len, lanes)) >= 200
-    assert await faults_of(live_writer, *lanes) == []
+    assert await faults_of(live_writer, postgres18_ledger_dsns["admin"], *lanes) == []
