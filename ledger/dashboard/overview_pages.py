@@ -13,6 +13,7 @@ from starlette.responses import Response
 from ledger.api.filters import RunFilter
 from ledger.api.models import BindingView
 from ledger.api.service import BindingId
+from ledger.audit.uncovered import events_uncovered
 from ledger.dashboard.pages import Maker, PageMaker, Query
 from ledger.dashboard.verdicts import activity, newest, verdict
 from ledger.store.records import BindingRow
@@ -45,12 +46,15 @@ async def overview(request: Request, maker: Maker, query: Annotated[Destinations
     reader = maker.service.reader
     rows = await reader.ledger.bindings()
     bindings = await reader.bindings(after=query.after, limit=DESTINATIONS_PER_PAGE)
+    signed = await reader.ledger.last_checkpoints([binding.id for binding in bindings])
     return maker.page(
         request,
         "overview.html",
         title="Overview",
         current="/",
         bindings=[(binding, verdict(binding), newest(binding)) for binding in bindings],
+        unsigned={found.id: events_uncovered(found.head_position, signed.get(found.id)) for found in bindings},
+        signed=signed,
         places={row.id: (row.url, row.branch) for row in rows},
         total=len(rows),
         following=following(rows, bindings),

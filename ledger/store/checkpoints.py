@@ -67,6 +67,11 @@ class CheckpointQueries:
         row = await self._session.row("last_checkpoint", binding_id)
         return None if row is None else _mark(row)
 
+    async def last_checkpoints(self, binding_ids: Sequence[int]) -> dict[int, CheckpointMark]:
+        """The newest checkpoint of each of these bindings; one without any is left out."""
+        rows = await self._session.rows("last_checkpoints", list(binding_ids))
+        return {row["binding_id"]: _mark(row) for row in rows}
+
     async def checkpoints_page(
         self, binding_id: int, *, before: int | None = None, limit: int
     ) -> Sequence[CheckpointMark]:

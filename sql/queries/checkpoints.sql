@@ -14,6 +14,16 @@ select position, event_id, kind, recorded_at, body from ledger.event
 where binding_id = $1 and kind in ('plan.sealed', 'checkpoint.published') and kind = 'checkpoint.published'
 order by binding_id desc, position desc limit 1;
 
+-- name: last_checkpoints
+-- The newest checkpoint of each of these bindings.
+select b.id as binding_id, e.position, e.event_id, e.kind, e.recorded_at, e.body
+from unnest($1::bigint[]) as b (id)
+cross join lateral (
+    select position, event_id, kind, recorded_at, body from ledger.event
+    where binding_id = b.id and kind in ('plan.sealed', 'checkpoint.published') and kind = 'checkpoint.published'
+    order by binding_id desc, position desc limit 1
+) e;
+
 -- name: checkpoints_page
 -- One page of the checkpoints of a binding, newest first.
 select position, event_id, kind, recorded_at, body from ledger.event

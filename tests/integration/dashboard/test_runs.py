@@ -40,6 +40,8 @@ async def test_the_overview_says_of_each_destination_what_is_with_it(site: Serve
         assert [binding["open_orders"] for binding in bindings] == [1, 1]
         assert all(binding["oldest_open_order_at"] for binding in bindings)
         assert f"{bindings[0]['head_position']:,}" in said
+        assert "covers all events" in said
+        assert 'href="/verification?binding=2">none</a>' in (await somebody.get("/")).text
 
 
 async def test_the_chart_and_its_table_say_what_the_runs_did(site: Served) -> None:
