@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.contract.cases.catalogue import CASES, Case, groups
 from tests.contract.cases.intended import INTENDED
+from tests.contract.cases.not_compared import NOT_COMPARED
 from tests.contract.cases.recording import read_answers, recorded_version
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "contract.md"
@@ -23,13 +24,16 @@ Made by `make rules` from the cases and the recorded answers; do not edit.
 A case is a short conversation: a few requests, and what is read back behind them. The same code holds it with the
 sandbox and with a real Infrahub {version}. `make live` compares every answer of the real server with the recorded one;
 `make test` compares every answer of the sandbox with the recorded one. So the two servers are equal in all of the
-{cases} cases and their {steps} answers, but for the {intended} places that are listed at the end; a difference that is
-not listed fails, and so does a listed one that is no longer there.
+{cases} cases and their {steps} answers, but for the {intended} places that are listed below; a difference that is
+not listed fails, and so does a listed one that is no longer there. What no case asks is listed behind them.
 
 Compared in each answer: HTTP status, the headers `retry-after` and `x-infrahub-admission`, whether the body is JSON,
 and all of `data` and `errors` with messages, paths, codes, statuses and data. Ids, times and names that belong to one
-run are written as what they stand for; peers, errors and lists of permissions have no order. Positions in the document
-(`locations`) are left out: they follow from the text that was sent.
+run are written as what they stand for. Objects, errors and lists of permissions have no order, except where a case
+notes in which order objects came; the server names the faults of several fields in another order from one server to the
+next. Positions in the document (`locations`) are left out: they follow from the text that was sent.
+
+Every kind of the inventories' schema has a case (group `kind`), made from the schema itself.
 
 Record anew after a change of cases or of the pinned server, with a test server's address in the variables of
 `make live`: `python -m tests.contract.cases.recording [group or case ...]`.
@@ -51,6 +55,8 @@ def render() -> str:
     lines += [_group(name, cases, answers) for name, cases in groups()]
     lines += ["", "## Intended differences", "", "| case | place | why |", "| --- | --- | --- |"]
     lines += [f"| {entry.case} | `{entry.where}` | {entry.reason} |" for entry in INTENDED]
+    lines += ["", "## Not compared", "", "| what | why | in its place |", "| --- | --- | --- |"]
+    lines += [f"| {_cell(item.what)} | {_cell(item.why)} | {_cell(item.instead)} |" for item in NOT_COMPARED]
     lines += [
         "",
         "## What can hurt",

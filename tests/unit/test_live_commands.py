@@ -27,7 +27,7 @@ def commands(*arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def tested_paths(*arguments: str) -> list[str]:
+def paths_of(*arguments: str) -> list[str]:
     """What the one call of pytest among the commands is given."""
     (line,) = (line for line in commands(*arguments) if " -m pytest " in line)
     given = line.partition(" -m pytest ")[2].partition(" -m ")[0]
@@ -59,7 +59,7 @@ def below(paths: list[str], file: str) -> bool:
 
 @pytest.mark.parametrize(("target", "mark"), [("live", "live"), ("live-crash", "live_crash")])
 def test_each_live_test_is_below_what_the_command_collects(target: str, mark: str) -> None:
-    files, paths = files_with(mark), tested_paths(target)
+    files, paths = files_with(mark), paths_of(target)
     assert files != []
     assert [file for file in files if not below(paths, file)] == []
 
@@ -67,8 +67,8 @@ def test_each_live_test_is_below_what_the_command_collects(target: str, mark: st
 def test_on_a_server_that_is_named_what_writes_to_its_default_branch_is_asked_for() -> None:
     writing = [file for file in files_with("live") if below(["tests/contract"], file)]
     assert writing != []
-    assert [file for file in writing if below(tested_paths("live", NAMED), file)] == []
-    asked = tested_paths("live", NAMED, "APPLY_LEDGER_TEST_INFRAHUB_MAIN=yes")
+    assert [file for file in writing if below(paths_of("live", NAMED), file)] == []
+    asked = paths_of("live", NAMED, "APPLY_LEDGER_TEST_INFRAHUB_MAIN=yes")
     assert [file for file in writing if not below(asked, file)] == []
 
 

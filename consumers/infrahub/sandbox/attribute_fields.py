@@ -6,12 +6,17 @@ import ipaddress
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from consumers.infrahub.sandbox.address_space import WORKED_OUT, is_prefix, worked_out
 from consumers.infrahub.sandbox.model import KindModel
 from consumers.infrahub.sandbox.records import Node
 
 
 def attribute_getter(kind: KindModel, name: str, keys: Sequence[tuple[str, str]]) -> Callable[[Node, Any], Any]:
     """A function that answers ``(key, field)`` pairs for one attribute of an object."""
+    if is_prefix(kind) and name in WORKED_OUT:
+        keyed = [key for key, field in keys if field == "value"]
+        nothing = dict.fromkeys(key for key, _ in keys)
+        return lambda node, reading: nothing | dict.fromkeys(keyed, worked_out(reading.branch, node, name))
     if [field for _, field in keys] == ["value"]:
         only = keys[0][0]
         return lambda node, _reading: {only: node.read(name)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +69,8 @@ class BranchStore:
             reverse = node.kind.ends_by_slot[slot].reverse_slot
             for peer_id, at in peers.items():
                 self._link(self.nodes[peer_id], reverse, node.id, at)
+            for peer_id, further in node.further.get(slot, {}).items():
+                _count_further(self.nodes[peer_id], reverse, node.id, further)
         self._index_values(node, node.kind.attributes)
         self.reindex(node)
 
@@ -78,8 +81,11 @@ class BranchStore:
         self.reindex(node)
 
     def remove(self, node: Node) -> None:
-        """Take an object out, and with it every edge that leads to it."""
+        """Take an object out, and with it every edge that leads to it; of one that is there twice, one."""
         self._watched(node)
+        if node.copies > 1:
+            node.copies -= 1
+            return
         for slot, peers in list(node.peers.items()):
             reverse = _reversed(slot)
             for peer_id in peers:
@@ -97,17 +103,52 @@ class BranchStore:
         node.values.update(values)
         self._index_values(node, values)
 
-    def set_peers(self, node: Node, end: RelationshipEnd, peer_ids: Iterable[str], at: str) -> None:
-        """Replace the peers of one relationship on both sides; edges that stay keep their time."""
+    def set_peers(
+        self, node: Node, end: RelationshipEnd, peer_ids: Sequence[str], at: str, *, seen: Collection[str] | None = None
+    ) -> None:
+        """Replace the peers of one relationship on both sides; edges that stay keep their time.
+
+        One edge goes to each peer that was ``seen`` (None: that is there) and is not wanted, one comes to each that is
+        wanted and was not seen, and one to each further naming of it. Who saw what is not so any more doubles edges.
+        """
         self._watched(node)
-        before = node.peer_ids(end.slot)
-        after = {peer_id: before.get(peer_id, at) for peer_id in peer_ids}
-        for peer_id in before.keys() - after.keys():
-            self._unlink(self.nodes[peer_id], end.reverse_slot, node.id)
-        node.peers[end.slot] = after
-        for peer_id, since in after.items():
-            if peer_id not in before:
-                self._link(self.nodes[peer_id], end.reverse_slot, node.id, since)
+        before = dict(node.peer_ids(end.slot))
+        node.peers.setdefault(end.slot, {})
+        known = set(before if seen is None else seen)
+        wanted = Counter(peer_id for peer_id in peer_ids if peer_id not in known)
+        for peer_id in [peer_id for peer_id in before if peer_id in known and peer_id not in peer_ids]:
+            self._take_edge(node, end, peer_id)
+        for peer_id, edges in wanted.items():
+            self._add_edges(node, end, peer_id, edges, at)
+
+    def _add_edges(self, node: Node, end: RelationshipEnd, peer_id: str, edges: int, at: str) -> None:
+        peer = self.nodes[peer_id]
+        if peer_id not in node.peer_ids(end.slot):
+            node.peers[end.slot][peer_id] = at
+            self._link(peer, end.reverse_slot, node.id, at)
+            edges -= 1
+        if edges:
+            self._watched(peer)
+            _count_further(node, end.slot, peer_id, edges)
+            _count_further(peer, end.reverse_slot, node.id, edges)
+
+    def _take_edge(self, node: Node, end: RelationshipEnd, peer_id: str) -> None:
+        """Of a doubled edge one stays: the server takes away what it read, which was one."""
+        peer = self.nodes[peer_id]
+        if node.edges(end.slot, peer_id) > 1:
+            self._watched(peer)
+            _count_further(node, end.slot, peer_id, -1)
+            _count_further(peer, end.reverse_slot, node.id, -1)
+            return
+        del node.peers[end.slot][peer_id]
+        self._unlink(peer, end.reverse_slot, node.id)
+
+    def double(self, node: Node) -> None:
+        """A second object of an id that is there: read in place of the first, and counted beside it."""
+        there = self.nodes[node.id]
+        self._watched(there)
+        there.copies += 1
+        self.set_values(there, node.values)
 
     def reindex(self, node: Node) -> None:
         """Compute the uniqueness keys of an object again after its values or peers changed."""
@@ -134,16 +175,19 @@ class BranchStore:
         return index.get(index_value(value)) or {}
 
     def human_friendly_id(self, node: Node) -> list[str] | None:
-        """The components of the human-friendly id as texts; None where the kind has none or one is missing."""
+        """The components of the human-friendly id as texts; None where the kind has none, or a peer is missing.
+
+        A value that is missing is shown by the word for it.
+        """
         components = []
         for path in node.kind.kind.human_friendly_id:
             holder: Node | None = node
             if path.relationship is not None:
                 peer_id = next(iter(node.peer_ids(node.kind.ends[path.relationship].slot)), None)
                 holder = self.nodes.get(peer_id) if peer_id is not None else None
-            if holder is None or path.attribute is None or holder.values.get(path.attribute) is None:
+            if holder is None or path.attribute is None:
                 return None
-            components.append(str(holder.values[path.attribute]))
+            components.append(str(holder.values.get(path.attribute)))
         return components or None
 
     def find_by_hfid(self, kind: KindModel, components: list[str]) -> Node | None:
@@ -163,6 +207,7 @@ class BranchStore:
     def _unlink(self, peer: Node, slot: str, node_id: str) -> None:
         self._watched(peer)
         peer.peers.get(slot, {}).pop(node_id, None)
+        _forget_further(peer, slot, node_id)
         if slot in peer.kind.keyed_slots:
             self.reindex(peer)
 
@@ -186,6 +231,21 @@ class BranchStore:
             index = self._by_value.get((node.kind.name, name))
             if index is not None:
                 index.get(index_value(node.values.get(name)), {}).pop(node.id, None)
+
+
+def _count_further(node: Node, slot: str, peer_id: str, more: int) -> None:
+    counts = node.further.setdefault(slot, {})
+    counts[peer_id] = counts.get(peer_id, 0) + more
+    if counts[peer_id] == 0:
+        _forget_further(node, slot, peer_id)
+
+
+def _forget_further(node: Node, slot: str, peer_id: str) -> None:
+    counts = node.further.get(slot)
+    if counts is not None:
+        counts.pop(peer_id, None)
+        if not counts:
+            del node.further[slot]
 
 
 def unique_key(node: Node, group: UniqueGroup) -> tuple[Any, ...]:

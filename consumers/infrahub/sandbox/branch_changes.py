@@ -1,8 +1,7 @@
 """What was written to a branch since its fork, carried to another: the core of a merge and of a rebase.
 
 Both sides are compared by the times that the server keeps: of each attribute's last change and of each edge. What a
-branch did not touch stays as it is at the target. Conflicts are not looked for, the branch wins; a real server refuses
-such a merge.
+branch did not touch stays as it is at the target. Conflicts are looked for before (``merge_checks``).
 """
 
 from __future__ import annotations

@@ -13,17 +13,21 @@ def branch_content(branch: BranchStore) -> list[dict[str, Any]]:
     """Every object as kind, name, values and named peers, sorted.
 
     An object is named by its kind and the fields of its human-friendly id or first constraint, peers in there by
-    *their* names; where a kind has neither, by all its values.
+    *their* names; where a kind has neither, by all its values. What is there twice is listed twice.
     """
     names: dict[str, list[Any]] = {}
-    rows = [_row(branch, node, names) for node in branch.nodes.values()]
+    rows = [row for node in branch.nodes.values() for row in [_row(branch, node, names)] * node.copies]
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
 
 
 def _row(branch: BranchStore, node: Node, names: dict[str, list[Any]]) -> dict[str, Any]:
     relationships = {}
     for end in node.kind.ends.values():
-        peers = [_name(branch, branch.nodes[peer_id], names) for peer_id in node.peer_ids(end.slot)]
+        peers = [
+            name
+            for peer_id in node.peer_ids(end.slot)
+            for name in [_name(branch, branch.nodes[peer_id], names)] * node.edges(end.slot, peer_id)
+        ]
         if peers:
             relationships[end.name] = sorted(peers, key=json.dumps)
     return {

@@ -15,11 +15,14 @@ from consumers.infrahub.sandbox.documents import DocumentCache, OperationPlan, R
 from consumers.infrahub.sandbox.errors import InvalidFieldsError, MutationRefusedError
 from consumers.infrahub.sandbox.graphql_schema import build_schema
 from consumers.infrahub.sandbox.model import CORE_NODE
+from consumers.infrahub.sandbox.overlap import Glimpse, glimpse_of
 from consumers.infrahub.sandbox.projection import Reading
+from consumers.infrahub.sandbox.reading_rights import kinds_looked_into
 from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.relationship_operations import RELATIONSHIP_MUTATIONS, change_peers
 from consumers.infrahub.sandbox.selection import SelectedField
 from consumers.infrahub.sandbox.store import MERGED, SandboxStore
+from consumers.infrahub.sandbox.writes import BranchWriter
 
 _ACTIONS = ("Create", "Update", "Upsert", "Delete")
 _MAX_VARIABLE_ERRORS = 50
@@ -88,23 +91,39 @@ class Engine:
         kind = mutation.removesuffix(action)
         return (kind, action) if action and kind in self.store.model.kinds else (None, None)
 
-    def permission(self, kind: str, right: str) -> str:
-        """What a write of a kind needs, as the server names it."""
+    def looked_into(self, request: PreparedRequest) -> list[str]:
+        """The kinds whose objects a query needs the right to view."""
+        return kinds_looked_into(request.plan, self.store.model)
+
+    def permission(self, kind: str, right: str, *, on: str = "other") -> str:
+        """What a write of a kind needs on another branch than the default one, as the server names it."""
         document = self.store.model.document
         raw = next(raw for part in ("nodes", "generics") for raw in document[part] if raw["kind"] == kind)
-        return f"object:{raw['namespace']}:{raw['name']}:{right}:allow_other"
+        return f"object:{raw['namespace']}:{raw['name']}:{right}:allow_{on}"
 
     def run_query(self, request: PreparedRequest) -> Answer:
-        """The answer of a query."""
+        """The answer of a query; one object that cannot be read leaves nothing of it."""
         reading = Reading(request.branch, request.variables)
+        data: dict[str, Any] = {}
         with self.store.lock:
-            roots = request.plan.roots
-            return {"data": {root.selected.key: self._answer_root(request.plan, root, reading) for root in roots}}
+            for root in request.plan.roots:
+                try:
+                    data[root.selected.key] = self._answer_root(request.plan, root, reading)
+                except MutationRefusedError as exc:
+                    error = {"message": exc.message, "path": [root.selected.key], "extensions": exc.extensions}
+                    return {"data": None, "errors": [error]}
+        return {"data": data}
 
-    def run_mutations(self, request: PreparedRequest, written: Written) -> Answer:
+    def glimpse(self, request: PreparedRequest) -> Glimpse:
+        """What the mutations of a request read before they write, as it is now."""
+        writes = [(mutation.kind, mutation.data) for mutation in request.mutations if mutation.kind is not None]
+        with self.store.lock:
+            return glimpse_of(request.branch, self.store.used_ids, writes)
+
+    def run_mutations(self, request: PreparedRequest, written: Written, glimpse: Glimpse | None = None) -> Answer:
         """Run the mutations of a request in order, each for itself: one that fails undoes none of the others.
 
-        ``written`` is called for each that wrote.
+        ``written`` is called for each that wrote. ``glimpse`` is what they read before; None lets them read now.
 
         Raises:
             PlainServerError: one crashed; what ran before it stays written.
@@ -114,7 +133,7 @@ class Engine:
         for mutation in request.mutations:
             try:
                 with self.store.lock:
-                    data[mutation.key] = self._run_mutation(request, mutation, written)
+                    data[mutation.key] = self._run_mutation(request, mutation, written, glimpse)
             except MutationRefusedError as exc:
                 data[mutation.key] = None
                 errors.append(located_error(mutation, exc))
@@ -123,7 +142,9 @@ class Engine:
                 errors += _field_errors(mutation, exc)
         return {"errors": errors, "data": data} if errors else {"data": data}
 
-    def _run_mutation(self, request: PreparedRequest, mutation: MutationField, written: Written) -> Answer:
+    def _run_mutation(
+        self, request: PreparedRequest, mutation: MutationField, written: Written, glimpse: Glimpse | None
+    ) -> Answer:
         payload = mutation.root.payload
         info = request.branch.info
         if info.status == MERGED and (mutation.kind is not None or mutation.name in RELATIONSHIP_MUTATIONS):
@@ -144,7 +165,8 @@ class Engine:
             written(mutation, None)
             return {item.key: answer(item, request.plan.selector) for item in payload}
         done = next(action for action in _ACTIONS if action in mutation.name)  # anywhere, as at the server
-        node = self._write(request.branch, mutation.kind, done, mutation.data)
+        writer = self.store.writer(request.branch.info.name, glimpse)
+        node = self._write(writer, mutation.kind, done, mutation.data)
         written(mutation, node)
         reading = Reading(request.branch, request.variables)
         return {item.key: _payload_field(item, node, reading, mutation) for item in payload}
@@ -161,8 +183,7 @@ class Engine:
             {"action": None, "resource_kind": None},
         )
 
-    def _write(self, branch: BranchStore, kind: str, action: str, data: Mapping[str, Any]) -> Node | None:
-        writer = self.store.writer(branch.info.name)
+    def _write(self, writer: BranchWriter, kind: str, action: str, data: Mapping[str, Any]) -> Node | None:
         match action:
             case "Create":
                 return writer.create(kind, data)

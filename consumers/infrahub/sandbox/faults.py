@@ -46,7 +46,8 @@ class FaultRule(BaseModel):
     ``operation`` to ``query`` and ``kind`` to the root field. ``contains`` has to stand in the request's variables or
     text. Of the requests that fit, the ``nth`` (from 1) and the ``count - 1`` after it are hit; ``count`` None is all.
 
-    ``write`` None means: as the answer implies. Delays are seconds; ``hold`` waits until the rule is released.
+    ``write`` None means: as the answer implies. Delays are seconds; ``hold`` waits until the rule is released;
+    ``amid-write`` between reading and writing, so that what others write meanwhile is not seen.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,7 +64,7 @@ class FaultRule(BaseModel):
     count: int | None = Field(default=1, ge=1)
     delay_before_write: float = Field(default=0.0, ge=0)
     delay_before_answer: float = Field(default=0.0, ge=0)
-    hold: Literal["before-write", "before-answer"] | None = None
+    hold: Literal["before-write", "amid-write", "before-answer"] | None = None
 
     @property
     def writes(self) -> bool:

@@ -15,15 +15,15 @@ _PAGING = frozenset({"offset", "limit", "order", "partial_match"})
 
 
 def find(branch: BranchStore, kind_name: str, arguments: Mapping[str, Any]) -> Iterable[Node]:
-    """All objects of a kind or generic that every filter lets through, in the order of the store.
+    """All objects of a kind or generic that every filter lets through, in the server's order (:func:`ordered`).
 
     A filter whose value is null is dropped before the query, as on the server: it matches everything.
     """
     filters = {name: value for name, value in arguments.items() if value is not None and name not in _PAGING}
-    if not filters:
-        return branch.of_kind(kind_name)
-    partial = bool(arguments.get("partial_match"))
     kind = branch.model.kinds.get(kind_name)
+    if not filters:
+        return ordered(branch, kind, branch.of_kind(kind_name), arguments)
+    partial = bool(arguments.get("partial_match"))
     found: Matches | None = None
     # Filters on the objects themselves first: what they leave is mostly one object, whose peers are few.
     for name in sorted(filters, key=lambda name: _end_of(kind, name) is not None):
@@ -33,7 +33,28 @@ def find(branch: BranchStore, kind_name: str, arguments: Mapping[str, Any]) -> I
         else:
             matches = _matches(branch, kind_name, name, filters[name], partial=partial)
             found = matches if found is None else {node_id: found[node_id] for node_id in found if node_id in matches}
-    return sorted((found or {}).values(), key=lambda node: (node.kind.name, node.sequence))
+    return ordered(branch, kind, (found or {}).values(), arguments)
+
+
+def ordered(
+    branch: BranchStore, kind: KindModel | None, nodes: Iterable[Node], arguments: Mapping[str, Any]
+) -> list[Node]:
+    """By id, so that pages fit together; before that as the kind says, unless the request forbids it."""
+    by_id = sorted(nodes, key=lambda node: node.id)
+    if kind is None or not kind.order_by or (arguments.get("order") or {}).get("disable"):
+        return by_id
+    return sorted(by_id, key=lambda node: [_sortable(branch, node, path) for path in kind.order_by])
+
+
+def _sortable(branch: BranchStore, node: Node, path: str) -> tuple[int, Any]:
+    """The value at a path; nothing comes behind everything."""
+    head, *rest = path.split("__")
+    end = node.kind.ends.get(head)
+    if end is not None and rest:
+        peer = next(iter(node.peer_ids(end.slot)), None)
+        return (1, "") if peer is None else _sortable(branch, branch.nodes[peer], "__".join(rest))
+    value = node.read(head) if head in node.kind.attributes else None
+    return (1, "") if value is None else (0, value)
 
 
 def page(items: Iterable[Node], arguments: Mapping[str, Any]) -> list[Node]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Literal
 
 from graphql import GraphQLSyntaxError
@@ -25,12 +26,14 @@ from consumers.infrahub.sandbox.answers import (
     unauthorised,
 )
 from consumers.infrahub.sandbox.documents import RequestRefusedError
-from consumers.infrahub.sandbox.errors import PlainServerError
+from consumers.infrahub.sandbox.errors import UNDEFINED, PlainServerError
 from consumers.infrahub.sandbox.execution import Answer, Engine, MutationField, PreparedRequest
 from consumers.infrahub.sandbox.faults import ActiveFault, RequestFacts, SandboxFaults
 from consumers.infrahub.sandbox.journal import SENDER_HEADER, Journal, JournalEntry
+from consumers.infrahub.sandbox.moments import MomentRefusedError, check_moment
+from consumers.infrahub.sandbox.overlap import Glimpse
 from consumers.infrahub.sandbox.records import Node
-from consumers.infrahub.sandbox.store import DEFAULT_BRANCH
+from consumers.infrahub.sandbox.store import DEFAULT_BRANCH, GLOBAL_BRANCH
 
 _RIGHTS = {"Create": ("create",), "Upsert": ("create", "update"), "Update": ("update",), "Delete": ("delete",)}
 """What an account must be allowed for each mutation of a kind."""
@@ -57,7 +60,7 @@ class GraphQLEndpoint:
         name = request.path_params.get("branch", DEFAULT_BRANCH)
         branch = self._engine.store.branches.get(name)
         if branch is None:
-            return branch_not_found(name)
+            return plain_500() if name == GLOBAL_BRANCH else branch_not_found(name)
         body = _body(await request.body())
         if isinstance(body, HttpAnswer):
             return body
@@ -71,8 +74,27 @@ class GraphQLEndpoint:
             self._refused(name, exc, variables, sender)
             return self._not_allowed(credential, name, [what for _, what in exc.mutations]) or json_answer(exc.answer)
         asked = [mutation.name for mutation in prepared.mutations]
+        if refused := self._moment_refused(request, reads=not asked):
+            return refused
         prepared = replace(prepared, may_write=credential == "good")
+        if credential == "reader" and not asked and (seen := self._engine.looked_into(prepared)):
+            ending = "default" if name == DEFAULT_BRANCH else "other"
+            return _denied([self._engine.permission(kind, "view", on=ending) for kind in seen])
         return self._not_allowed(credential, name, asked) or await self._serve(prepared, body, sender)
+
+    def _moment_refused(self, request: Request, *, reads: bool) -> HttpAnswer | None:
+        """The refusal of a moment; on mutations any will do."""
+        store = self._engine.store
+        beginning = store.default_branch.info.branched_from if reads else None
+        given = request.query_params.get("at")
+        try:
+            if given is not None:
+                check_moment(given, beginning=beginning, now=datetime.fromisoformat(store.now()))
+        except MomentRefusedError as exc:
+            extensions = {"code": UNDEFINED, "http_status": exc.status, "data": {}}
+            error = {"message": str(exc), "extensions": extensions}
+            return json_answer({"data": None, "errors": [error]}, exc.status)
+        return None
 
     def _not_allowed(self, credential: Credential, branch: str, mutations: Sequence[str]) -> HttpAnswer | None:
         """The refusal of writes that this credential may not send; it comes before a word about a bad document."""
@@ -83,7 +105,7 @@ class GraphQLEndpoint:
             return None
         if branch == DEFAULT_BRANCH:
             return forbidden("You are not allowed to change data in the default branch")
-        return forbidden(f"You do not have one of the following permissions: {' | '.join(needed)}")
+        return _denied(needed)
 
     def _rights(self, mutation: str) -> list[str]:
         """What an account must be allowed for a mutation of a kind; that of others is seen to where they run."""
@@ -108,10 +130,14 @@ class GraphQLEndpoint:
         if fault.before is not None:
             fault.before()
         await _wait(fault, rule.delay_before_write, held=rule.hold == "before-write")
+        glimpse = None
+        if rule.hold == "amid-write":
+            glimpse = self._engine.glimpse(prepared)
+            await _wait(fault, 0.0, held=True)
         answer: Answer = made_up_success(prepared.mutations)
         if rule.writes:
             try:
-                answer = self._run(prepared, entries)
+                answer = self._run(prepared, entries, glimpse)
             except PlainServerError:
                 return plain_500()
         else:
@@ -126,7 +152,9 @@ class GraphQLEndpoint:
         except PlainServerError:
             return plain_500()
 
-    def _run(self, prepared: PreparedRequest, entries: dict[str, JournalEntry]) -> Answer:
+    def _run(
+        self, prepared: PreparedRequest, entries: dict[str, JournalEntry], glimpse: Glimpse | None = None
+    ) -> Answer:
         if not prepared.mutations:
             return self._engine.run_query(prepared)
 
@@ -135,7 +163,7 @@ class GraphQLEndpoint:
             entries[mutation.key].object_id = node.id if node is not None else mutation.data.get("id")
 
         try:
-            return self._engine.run_mutations(prepared, written)
+            return self._engine.run_mutations(prepared, written, glimpse)
         finally:
             for entry in entries.values():
                 entry.decided()
@@ -171,6 +199,10 @@ class GraphQLEndpoint:
             variables=body.get("variables") or {},
             sender=sender,
         )
+
+
+def _denied(needed: Sequence[str]) -> HttpAnswer:
+    return forbidden(f"You do not have one of the following permissions: {' | '.join(needed)}")
 
 
 async def _wait(fault: ActiveFault, seconds: float, *, held: bool) -> None:

@@ -67,13 +67,25 @@ def hfid_text(hfid: list[Any]) -> str:
 
 
 def by_default_filter(branch: BranchStore, kind: KindModel, data: Mapping[str, Any]) -> Node | None:
-    """The object that an upsert means by the kind's default filter; only for kinds without a human-friendly id."""
+    """The object that an upsert means by the kind's default filter; only for kinds without a human-friendly id.
+
+    Raises:
+        MutationRefusedError: two objects fit; or the input lacks the attribute, and is itself taken for its value.
+    """
     if kind.kind.human_friendly_id or kind.default_filter is None:
         return None
     name = kind.default_filter.split("__")[0]
-    given = data.get(name)
-    value = given.get("value") if isinstance(given, Mapping) else None
-    return next(iter(branch.with_value(kind.name, name, value).values()), None) if value is not None else None
+    if name not in data:
+        raise MutationRefusedError(f"filter value: {dict(data)} ({kind.name}UpsertInput) is not supported.")
+    if data[name] is None:
+        raise MutationRefusedError("argument of type 'NoneType' is not iterable")
+    value = data[name].get("value")
+    if not value:
+        return None
+    found = list(branch.with_value(kind.name, name, value).values())
+    if len(found) > 1:
+        raise node_not_found(kind.name, str(value), f"Unable to find node {value!r}, 2 nodes returned, expected 1")
+    return found[0] if found else None
 
 
 def by_hfid_argument(branch: BranchStore, kind: KindModel, data: Mapping[str, Any]) -> Node | None:

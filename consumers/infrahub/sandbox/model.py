@@ -82,6 +82,7 @@ class KindModel:
     concrete: tuple[str, ...]
     display_label: str | None
     default_filter: str | None
+    order_by: tuple[str, ...] = ()
     choices: Mapping[str, tuple[Choice, ...]] = field(default_factory=dict)
     ends_by_slot: Mapping[str, RelationshipEnd] = field(default_factory=dict)
     keyed_slots: frozenset[str] = frozenset()
@@ -139,6 +140,7 @@ def _kind(raw: Mapping[str, Any], schema: DestinationSchema) -> KindModel:
         concrete=schema.concrete_kinds(kind.kind),
         display_label=raw.get("display_label"),
         default_filter=raw.get("default_filter"),
+        order_by=tuple(raw.get("order_by") or ()),
         choices={item["name"]: _choices(item) for item in raw.get("attributes") or () if item.get("choices")},
         ends_by_slot={end.slot: end for end in ends.values()},
         keyed_slots=frozenset(end.slot for end in ends.values() if end.name in keyed),

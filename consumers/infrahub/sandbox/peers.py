@@ -17,21 +17,21 @@ class PeerRefusedError(Exception):
 
 
 def wanted_peers(branch: BranchStore, end: RelationshipEnd, raw: Any) -> list[str]:
-    """The ids of the peers that a payload gives, duplicates collapsed, nulls in a list dropped.
+    """The ids of the peers that a payload gives, each as often as it is named, nulls in a list dropped.
 
     Raises:
         MutationRefusedError: a peer does not exist, or names nothing.
         PeerRefusedError: a peer is of a kind that the relationship does not take.
     """
     items = [raw] if isinstance(raw, Mapping) else [item for item in raw or () if item is not None]
-    found = {node.id: node for node in (_peer(branch, end, item) for item in items)}
-    for node in found.values():
+    found = [_peer(branch, end, item) for item in items]
+    for node in found:
         if node.kind.name not in end.concrete_peers:
             allowed = list(end.concrete_peers)
             raise PeerRefusedError(
                 f"{node.kind.name} - {node.id} cannot be added to relationship, must be of type: {allowed}"
             )
-    return list(found)
+    return [node.id for node in found]
 
 
 def check_count(end: RelationshipEnd, count: int) -> None:

@@ -15,9 +15,10 @@ from graphql.execution.values import get_argument_values
 
 from consumers.infrahub.sandbox.attribute_fields import attribute_getter
 from consumers.infrahub.sandbox.branch import BranchStore
-from consumers.infrahub.sandbox.filters import find, page
+from consumers.infrahub.sandbox.errors import MutationRefusedError
+from consumers.infrahub.sandbox.filters import find, ordered, page
 from consumers.infrahub.sandbox.model import KindModel, RelationshipEnd
-from consumers.infrahub.sandbox.records import Node
+from consumers.infrahub.sandbox.records import Node, display_label
 from consumers.infrahub.sandbox.selection import SelectedField, Selector
 
 Below = tuple[SelectionSetNode, ...]
@@ -61,7 +62,7 @@ class Projector:
             result: dict[str, Any] = {}
             for item in wanted:
                 if item.name == "count":
-                    result[item.key] = len(found)
+                    result[item.key] = sum(node.copies for node in found)
                 elif item.name == "__typename":
                     result[item.key] = f"Paginated{kind_name}"
             for key, edge in edge_keys:
@@ -101,7 +102,10 @@ class Projector:
         slot = end.slot
 
         def get(node: Node, reading: Reading) -> Any:
-            for peer_id, since in node.peer_ids(slot).items():
+            peers = node.peer_ids(slot)
+            if len(peers) > 1:
+                raise MutationRefusedError("At most, one relationship expected")
+            for peer_id, since in peers.items():
                 return edge(reading.branch.nodes[peer_id], reading, since)
             return dict(empty)
 
@@ -120,7 +124,9 @@ class Projector:
             if arguments:
                 matching = {match.id for match in find(reading.branch, end.peer, arguments)}
                 peers = [peer for peer in peers if peer.id in matching]
-            result: dict[str, Any] = dict.fromkeys(counts, sum(1 for _ in peers))
+            peers = ordered(reading.branch, reading.branch.model.kinds.get(end.peer), peers, arguments)
+            total = sum(node.edges(end.slot, peer.id) for peer in peers)
+            result: dict[str, Any] = dict.fromkeys(counts, total)
             for key, edge in edge_keys:
                 result[key] = [edge(peer, reading, edges[peer.id]) for peer in page(peers, arguments)]
             return result
@@ -168,18 +174,9 @@ def _edge_property(name: str, since: str | None) -> Any:
     return False if name == "is_protected" else None
 
 
-def _display_label(node: Node, _reading: Reading) -> str:
-    path = node.kind.display_label
-    name = path.removesuffix("__value") if path else ""
-    if name in node.kind.attributes:
-        value = node.read(name)
-        return "" if value is None else str(value)
-    return f"{node.kind.name}(ID: {node.id})"
-
-
 _IDENTITY: dict[str, Getter] = {
     "id": lambda node, _reading: node.id,
     "__typename": lambda node, _reading: node.kind.name,
     "hfid": lambda node, reading: reading.branch.human_friendly_id(node),
-    "display_label": _display_label,
+    "display_label": lambda node, _reading: display_label(node),
 }

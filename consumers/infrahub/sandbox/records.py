@@ -13,14 +13,18 @@ class Node:
     """An object. Values are as stored; :meth:`read` gives them as the server serves them.
 
     ``peers`` holds for each slot the peers' ids with the time at which the edge was made, in the order of their making.
+    ``further`` counts, for a peer that writes at the same moment both added, the edges beside that one; ``copies`` how
+    many objects two creates at the same moment made of one id. Both are what a server does that nobody keeps from it.
     ``as_written`` marks the copy that a mutation answers with: there a null under a default is still shown as null.
     """
 
     __slots__ = (
         "as_written",
         "changed_at",
+        "copies",
         "created_at",
         "defaults",
+        "further",
         "id",
         "kind",
         "peers",
@@ -37,6 +41,8 @@ class Node:
         self.values: dict[str, Any] = {}
         self.defaults: set[str] = set()
         self.peers: dict[str, dict[str, str]] = {}
+        self.further: dict[str, dict[str, int]] = {}
+        self.copies = 1
         self.changed_at: dict[str, str | None] = {}
         self.created_at: str | None = at
         self.updated_at: str | None = at
@@ -49,6 +55,8 @@ class Node:
         other.values = dict(self.values)
         other.defaults = set(self.defaults)
         other.peers = {slot: dict(peers) for slot, peers in self.peers.items()}
+        other.further = {slot: dict(counts) for slot, counts in self.further.items()}
+        other.copies = self.copies
         other.changed_at = dict(self.changed_at)
         other.created_at = self.created_at
         other.updated_at = self.updated_at
@@ -74,6 +82,22 @@ class Node:
     def peer_ids(self, slot: str) -> dict[str, str]:
         """The peers under a slot, with the time of each edge."""
         return self.peers.get(slot) or {}
+
+    def edges(self, slot: str, peer_id: str) -> int:
+        """How many edges lead to that peer under a slot."""
+        if peer_id not in self.peer_ids(slot):
+            return 0
+        return 1 + self.further.get(slot, {}).get(peer_id, 0)
+
+
+def display_label(node: Node) -> str:
+    """An object's label, as the server shows it."""
+    path = node.kind.display_label
+    name = path.removesuffix("__value") if path else ""
+    if name in node.kind.attributes:
+        value = node.read(name)
+        return "" if value is None else str(value)
+    return f"{node.kind.name}(ID: {node.id})"
 
 
 def index_value(value: Any) -> Any:

@@ -15,7 +15,9 @@ from consumers.infrahub.sandbox.branch import BranchInfo, BranchStore
 from consumers.infrahub.sandbox.branch_changes import carry_changes
 from consumers.infrahub.sandbox.content import branch_content
 from consumers.infrahub.sandbox.errors import MutationRefusedError, unprocessable
+from consumers.infrahub.sandbox.merge_checks import conflicts_to_resolve, in_conflict, touched_fields, violations
 from consumers.infrahub.sandbox.model import SchemaModel, read_model
+from consumers.infrahub.sandbox.overlap import Glimpse
 from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.writes import BranchWriter
 
@@ -24,7 +26,8 @@ MERGED = "MERGED"
 """The status of a branch that takes no writes any more."""
 DEFAULT_NAMESPACE_KIND = "IpamNamespace"
 _MIN_BRANCH_NAME = 3
-_GLOBAL_BRANCH = "-global-"
+GLOBAL_BRANCH = "-global-"
+"""What all branches share; nobody may write to it or read from it."""
 _ODD_IN_NAMES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
 """What a name of Git's may not hold; the server names its branches likewise."""
 
@@ -59,7 +62,8 @@ class SandboxStore:
         main = BranchInfo(self.new_id(), DEFAULT_BRANCH, "Default Branch", True, self.now(), True, 0)
         self.branches: dict[str, BranchStore] = {DEFAULT_BRANCH: BranchStore(main, self.model)}
         if DEFAULT_NAMESPACE_KIND in self.model.kinds:
-            self.create(DEFAULT_NAMESPACE_KIND, {"name": "default"})
+            namespace = self.create(DEFAULT_NAMESPACE_KIND, {"name": "default"})
+            self.branches[DEFAULT_BRANCH].set_values(self.branches[DEFAULT_BRANCH].nodes[namespace], {"default": True})
 
     def now(self) -> str:
         """The time of a write as the server writes it."""
@@ -96,7 +100,7 @@ class SandboxStore:
             reason = "disallowed ASCII characters/patterns"
             raise unprocessable(f"Branch name contains invalid patterns or characters: {reason}")
         with self.lock:
-            if name in self.branches or name == _GLOBAL_BRANCH:
+            if name in self.branches or name == GLOBAL_BRANCH:
                 raise MutationRefusedError(f"The branch {name} already exists", http_status=422)
             info = BranchInfo(self.new_id(), name, description, False, self.now(), sync_with_git, self.sequence)
             self.branches[name] = self.default_branch.fork(info)
@@ -119,10 +123,20 @@ class SandboxStore:
         """Bring what was written to a branch to the default branch, and close it for writes.
 
         Raises:
-            MutationRefusedError: there is no such branch, or it was merged.
+            MutationRefusedError: there is no such branch, or it was merged, or what both sides changed does not go
+                together, or what would come of it is not allowed.
         """
         with self.lock:
             branch = self._open_branch(name, f"Branch '{name}' has already been merged")
+            if in_conflict(branch, self.default_branch):
+                raise unprocessable(
+                    f"Branch {name} contains conflicts with the default branch. Please create a Proposed Change to"
+                    " resolve the conflicts or manually update them before merging."
+                )
+            trial = self.default_branch.fork(self.default_branch.info)
+            carry_changes(branch, trial, self.now())
+            if found := list(violations(branch, trial, touched_fields(branch, self.default_branch))):
+                raise unprocessable(",\n".join(found))
             carry_changes(branch, self.default_branch, self.now())
             branch.info = replace(branch.info, status=MERGED)
 
@@ -130,11 +144,18 @@ class SandboxStore:
         """Fork a branch anew, and bring what was written to it over.
 
         Raises:
-            MutationRefusedError: there is no such branch, or it was merged.
+            MutationRefusedError: there is no such branch, or it was merged, or both sides changed one value.
         """
         with self.lock:
             refusal = f"Branch '{name}' has been merged and is read-only. Rebase is not allowed."
             branch = self._open_branch(name, refusal)
+            if named := conflicts_to_resolve(branch, self.default_branch):
+                raise unprocessable(
+                    f"Branch {name} contains conflicts with the default branch that must be addressed before rebasing."
+                    " Resolve these conflicts in favor of the branch, in a proposed change or with the"
+                    " ResolveDiffConflict mutation, or update the data so that both branches agree:"
+                    f" {', '.join(named)}."
+                )
             info = replace(branch.info, branched_from=self.now(), fork_sequence=self.sequence)
             self.branches[name] = self.default_branch.fork(info)
             carry_changes(branch, self.branches[name], info.branched_from)
@@ -146,9 +167,9 @@ class SandboxStore:
             raise unprocessable(refusal)
         return self.branches[name]
 
-    def writer(self, branch: str = DEFAULT_BRANCH) -> BranchWriter:
-        """The writes of one branch, with all the server's checks."""
-        return BranchWriter(self, self.branches[branch])
+    def writer(self, branch: str = DEFAULT_BRANCH, glimpse: Glimpse | None = None) -> BranchWriter:
+        """The writes of one branch, with all the server's checks; ``glimpse`` is what one of them read before."""
+        return BranchWriter(self, self.branches[branch], glimpse)
 
     def create(self, kind: str, fields: Mapping[str, Any], *, branch: str = DEFAULT_BRANCH) -> str:
         """Put an object in from a test or demo: plain attribute values, ids for peers. Returns its id."""

@@ -20,7 +20,11 @@ def branch_record(branch: BranchStore) -> Record:
 
 def node_record(node: Node) -> Record:
     """One object. Indexes and keys are left out: they follow from the rest."""
+    doubled = {"further": node.further} if node.further else {}
+    copied = {"copies": node.copies} if node.copies > 1 else {}
     return {
+        **doubled,
+        **copied,
         "id": node.id,
         "kind": node.kind.name,
         "sequence": node.sequence,
@@ -43,6 +47,8 @@ def node_of(store: SandboxStore, record: Mapping[str, Any]) -> Node:
     node.values = dict(record["values"])
     node.defaults = set(record["defaults"])
     node.peers = {slot: dict(peers) for slot, peers in record["peers"].items()}
+    node.further = {slot: dict(counts) for slot, counts in record.get("further", {}).items()}
+    node.copies = record.get("copies", 1)
     node.changed_at = dict(record["changed_at"])
     node.created_at, node.updated_at = record["created_at"], record["updated_at"]
     return node

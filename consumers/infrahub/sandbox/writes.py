@@ -6,12 +6,24 @@ Every write is all or nothing: a draft is checked whole before the branch change
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from consumers.infrahub.sandbox.address_space import (
+    before_deletion,
+    in_address_space,
+    is_prefix,
+    namespace_of,
+    reconcile,
+    require_address,
+    to_delete,
+    to_update,
+    with_namespace,
+)
 from consumers.infrahub.sandbox.attribute_types import attribute_family
-from consumers.infrahub.sandbox.branch import BranchStore
+from consumers.infrahub.sandbox.branch import BranchStore, unique_key
 from consumers.infrahub.sandbox.errors import MutationRefusedError, PlainServerError, refuse_fields, uniqueness_violated
 from consumers.infrahub.sandbox.lookup import (
     by_default_filter,
@@ -21,6 +33,7 @@ from consumers.infrahub.sandbox.lookup import (
     held_on_default_branch,
 )
 from consumers.infrahub.sandbox.model import KindModel, RelationshipEnd
+from consumers.infrahub.sandbox.overlap import Glimpse
 from consumers.infrahub.sandbox.peers import (
     PeerRefusedError,
     check_count,
@@ -42,7 +55,10 @@ _NOT_FIELDS = frozenset({"id", "hfid"})
 
 @dataclass(slots=True)
 class Draft:
-    """The checked content of one write. ``defaults`` names what goes back to, or stays on, its default."""
+    """The checked content of one write. ``defaults`` names what goes back to, or stays on, its default.
+
+    A peer that is named twice is in ``peers`` twice: the server makes two edges to it.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     defaults: dict[str, bool] = field(default_factory=dict)
@@ -52,9 +68,11 @@ class Draft:
 class BranchWriter:
     """The mutations of one branch."""
 
-    def __init__(self, store: SandboxStore, branch: BranchStore) -> None:
+    def __init__(self, store: SandboxStore, branch: BranchStore, glimpse: Glimpse | None = None) -> None:
+        """``glimpse`` is what a write read a while ago; without it a write sees what is there."""
         self._store = store
         self._branch = branch
+        self._glimpse = glimpse or Glimpse()
 
     def create(self, kind_name: str, data: Mapping[str, Any]) -> Node:
         """``<Kind>Create``: a new object, under the client's id where it gives one.
@@ -64,6 +82,9 @@ class BranchWriter:
         """
         kind = self._store.model.kinds[kind_name]
         _trip_at_once(kind)
+        if in_address_space(kind):
+            require_address(kind, data)
+            data = with_namespace(self._branch, data)
         return self._create(kind, data, upserting=False)
 
     def upsert(self, kind_name: str, data: Mapping[str, Any]) -> Node:
@@ -75,11 +96,15 @@ class BranchWriter:
         """
         kind = self._store.model.kinds[kind_name]
         _trip_at_once(kind)
+        if in_address_space(kind):
+            data = with_namespace(self._branch, data)
         if "id" in data:
             return self.update(by_id(self._branch, kind, data["id"]), data)
         node = by_default_filter(self._branch, kind, data) or by_hfid_argument(self._branch, kind, data)
         if node is not None:
             return self.update(node, data)
+        if in_address_space(kind):
+            require_address(kind, data)
         try:
             return self._create(kind, {name: data[name] for name in data if name != "hfid"}, upserting=True)
         except KeyHeldError as held:
@@ -100,7 +125,13 @@ class BranchWriter:
         Raises:
             MutationRefusedError, InvalidFieldsError: nothing was written.
         """
-        return self.update(by_id_or_hfid(self._branch, self._store.model.kinds[kind_name], data), data)
+        kind = self._store.model.kinds[kind_name]
+        if not in_address_space(kind):
+            return self.update(by_id_or_hfid(self._branch, kind, data), data)
+        node = to_update(self._branch, kind, data)
+        answer = self.update(node, with_namespace(self._branch, data, there=namespace_of(node)))
+        reconcile(self._branch, node, self._store.now())
+        return answer
 
     def delete(self, kind_name: str, data: Mapping[str, Any]) -> None:
         """``<Kind>Delete``, with everything that hangs on the object as a component.
@@ -108,7 +139,10 @@ class BranchWriter:
         Raises:
             MutationRefusedError, InvalidFieldsError: nothing was deleted.
         """
-        delete_node(self._branch, by_id_or_hfid(self._branch, self._store.model.kinds[kind_name], data))
+        node = to_delete(self._branch, self._store.model.kinds[kind_name], data)
+        if is_prefix(node.kind):
+            before_deletion(self._branch, node, self._store.now())
+        delete_node(self._branch, node)
 
     def update(self, node: Node, data: Mapping[str, Any], *, check_uniqueness: bool = True) -> Node:
         """Change the fields that ``data`` names; returns the object as the mutation's answer shows it.
@@ -139,11 +173,21 @@ class BranchWriter:
         node.defaults = {name for name, is_default in draft.defaults.items() if is_default}
         node.changed_at = dict.fromkeys(kind.attributes, at)
         node.peers = {kind.ends[name].slot: dict.fromkeys(ids, at) for name, ids in draft.peers.items()}
+        node.further = {kind.ends[name].slot: _further(ids) for name, ids in draft.peers.items() if _further(ids)}
         self._check_create_uniqueness(node, upserting=upserting)
         for name, peer_ids in draft.peers.items():
             check_other_side(self._branch, kind.ends[name], (), peer_ids)
+        there = self._branch.nodes.get(node_id)
+        if there is not None:
+            if any(unique_key(node, group) == unique_key(there, group) for group in kind.groups):
+                # the lock on that value let it wait for the other one, and then it looked again
+                refuse_fields(kind.name, [("id", f"{node_id} is already in use")])
+            self._branch.double(node)
+            return _as_written(node)
         self._store.used_ids.add(node_id)
         self._branch.add(node)
+        if in_address_space(kind):
+            reconcile(self._branch, node, at)
         return _as_written(node)
 
     def _new_id(self, kind: KindModel, wanted: str | None) -> str:
@@ -153,9 +197,13 @@ class BranchWriter:
             uuid.UUID(wanted)
         except ValueError:
             refuse_fields(kind.name, [("id", f"{wanted} is not a valid UUID")])
-        if wanted in self._store.used_ids:
+        if wanted in self._store.used_ids and not self._was_free(kind, wanted):
             refuse_fields(kind.name, [("id", f"{wanted} is already in use")])
         return wanted
+
+    def _was_free(self, kind: KindModel, wanted: str) -> bool:
+        """Whether a create found an id free that another one of its kind has taken since."""
+        return wanted in self._glimpse.free and wanted in self._branch.by_kind[kind.name]
 
     def _draft(self, kind: KindModel, data: Mapping[str, Any], *, current: Node | None) -> Draft:
         """Check every named field: attributes first, then peers; a create names several wrong ones together."""
@@ -190,7 +238,7 @@ class BranchWriter:
         peer_ids = wanted_peers(self._branch, end, raw)
         # The server takes an explicit nothing for mandatory peers on a create, and only there.
         if current is not None or raw:
-            check_count(end, len(peer_ids))
+            check_count(end, len(set(peer_ids)))
         if current is not None and end.slot != end.reverse_slot:
             # An object that is its own peer is accepted, and reads as if it had none.
             peer_ids = [peer_id for peer_id in peer_ids if peer_id != current.id]
@@ -201,14 +249,6 @@ class BranchWriter:
             if attribute.name not in draft.values:
                 draft.values[attribute.name] = attribute.default
                 draft.defaults[attribute.name] = True
-        namespace = kind.ends.get("ip_namespace")
-        if namespace is not None and namespace.peer == "BuiltinIPNamespace" and not draft.peers.get(namespace.name):
-            draft.peers[namespace.name] = self._default_namespace(namespace)
-
-    def _default_namespace(self, end: RelationshipEnd) -> list[str]:
-        """The namespace that prefixes and addresses fall into when none is named."""
-        found = (ids for peer in end.concrete_peers for ids in self._branch.with_value(peer, "name", "default"))
-        return [node_id for node_id, _ in zip(found, range(1), strict=False)]
 
     def _commit(self, node: Node, draft: Draft) -> None:
         at = self._store.now()
@@ -222,8 +262,10 @@ class BranchWriter:
         moved = False
         for name, peer_ids in draft.peers.items():
             end = node.kind.ends[name]
-            if set(node.peer_ids(end.slot)) != set(peer_ids):
-                self._branch.set_peers(node, end, peer_ids, at)
+            there = node.peer_ids(end.slot)
+            seen = self._glimpse.seen(node, end.slot)
+            if set(there if seen is None else seen) != set(peer_ids):
+                self._branch.set_peers(node, end, peer_ids, at, seen=seen)
                 moved = True
         if changed or flags or moved:
             node.updated_at = at
@@ -247,6 +289,11 @@ class BranchWriter:
             check_uniqueness(self._branch, self._store.default_branch, trial, named=named)
         except KeyHeldError as held:
             raise uniqueness_violated(held.label) from held
+
+
+def _further(peer_ids: list[str]) -> dict[str, int]:
+    """How often a peer is named beside the first time."""
+    return {peer_id: times - 1 for peer_id, times in Counter(peer_ids).items() if times > 1}
 
 
 def _draft_attribute(

@@ -7,13 +7,31 @@ from tests.contract.cases.talk import Talk, values
 
 _WRITE = "mutation A($data: ProbeTagUpsertInput!) { ProbeTagUpsert(data: $data) { ok object { id } } }"
 _READ = 'query { ProbeTag(name__value: "not there") { count } }'
+_READS = {
+    "how many": "count",
+    "ids": "count edges { node { id __typename } }",
+    "names": "count edges { node { display_label hfid } }",
+    "values": "count edges { node { id name { value } } }",
+    "peers": "count edges { node { id tags { count edges { node { id } } } } }",
+}
+"""From what tells least of an object to what tells most."""
 _JSON = {"content-type": "application/json"}
+
+
+def _read_all(t: Talk, headers: dict[str, str], *, branch: str | None = None) -> None:
+    """Read an object that is there."""
+    tag = t.write("ProbeTagUpsert", values(name=t.name("tag")), branch=branch).id
+    site = {**values(name=t.name("site"), asset=t.name("site")), "tags": [{"id": tag}]}
+    t.write("ProbeSiteUpsert", site, branch=branch)
+    for call, below in _READS.items():
+        text = f"query R($name: String) {{ ProbeSite(name__value: $name) {{ {below} }} }}"
+        t.post(text, {"name": t.name("site")}, branch=branch, headers=headers, call=call)
 
 
 @case("access")
 def none(t: Talk) -> None:
     """Without a credential: reads are answered, writes are not."""
-    t.post(_READ, headers=_JSON, call="a read")
+    _read_all(t, _JSON)
     t.post(_WRITE, {"data": values(name=t.name())}, headers=_JSON, call="a write")
     t.find("ProbeTag", {"name__value": t.name()}, "id")
 
@@ -55,14 +73,24 @@ def expired_token(t: Talk) -> None:
 
 @case("access")
 def account_without_a_role_reads(t: Talk) -> None:
-    """An account without a role may read objects and schema, and make a branch."""
-    t.post(_READ, headers=_of_reader(t), call="a read")
-    t.post(_READ, branch="main", headers=_of_reader(t), call="a read of main")
+    """An account without a role may count objects and make a branch; what it may see of an object, and of a schema."""
+    _read_all(t, _of_reader(t))
     reply = t.send("GET", "/api/schema/summary", headers=_of_reader(t), call="summary", shown=False)
     t.note("summary", reply.status)
     text = "mutation B($data: BranchCreateInput!) { BranchCreate(data: $data) { ok } }"
     data = {"name": t.name("made"), "sync_with_git": False}
     t.post(text, {"data": data}, branch="main", headers=_of_reader(t), call="BranchCreate")
+
+
+@case("access")
+def account_without_a_role_reads_main(t: Talk) -> None:
+    """The same on the default branch, and what is there for nobody."""
+    _read_all(t, _of_reader(t), branch="main")
+    t.post(_READ, branch="main", headers=_of_reader(t), call="what is not there")
+    text = 'query { ProbeTag(name__value: "not there") { edges { node { name { value } } } } }'
+    t.post(text, branch="main", headers=_of_reader(t), call="values of what is not there")
+    text = "query { ProbeTag(limit: 1) { count edges { node { id } } } ProbeSite(limit: 1) { count } }"
+    t.post(text, branch="main", headers=_of_reader(t), call="two kinds")
 
 
 @case("access")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from tests.contract.cases import (
     access,
+    addresses,
     attribute_values,
     branches,
     creates,
     documents,
     generics,
+    kinds,
+    large,
+    merges,
     nulls,
+    paging,
     races,
     relations,
     upserts,
@@ -18,5 +23,21 @@ from tests.contract.cases.case import CASES, Case, groups
 
 __all__ = ["CASES", "Case", "groups"]
 
-MODULES = (upserts, creates, nulls, relations, generics, attribute_values, documents, branches, access, races)
+MODULES = (
+    *(
+        upserts,
+        creates,
+        nulls,
+        relations,
+        generics,
+        attribute_values,
+        large,
+        documents,
+        paging,
+        branches,
+        merges,
+        access,
+    ),
+    *(races, kinds, addresses),
+)
 """The modules that register cases when they are imported."""

@@ -184,6 +184,27 @@ def at_on_a_mutation(t: Talk) -> None:
     text = "mutation A($data: ProbeTagUpsertInput!) { ProbeTagUpsert(data: $data) { ok } }"
     body = {"query": text, "variables": {"data": values(name=t.name())}}
     t.send("POST", f"/graphql/{t.place.branch}?at=2020-01-01", body, call="ProbeTagUpsert at 2020")
+    t.send("POST", f"/graphql/{t.place.branch}?at=nonsense", body, call="ProbeTagUpsert at nonsense")
+    t.find("ProbeTag", {"name__value": t.name()}, "id")
+
+
+@case("document")
+def at_on_a_query(t: Talk) -> None:
+    """A moment that is none, one before everything, and one that is still to come."""
+    tag = a_tag(t)
+    body = {"query": f'query {{ ProbeTag(ids: ["{tag}"]) {{ count }} }}'}
+    for moment in ("nonsense", "", "2020-01-01T00:00:00Z", "2020-01-01", "2100-01-01T00:00:00Z"):
+        t.send("POST", f"/graphql/{t.place.branch}?at={moment}", body, call=f"at {moment}")
+    for moment in ("nonsense", "2020-01-01"):
+        reply = t.send("GET", f"/api/schema/summary?at={moment}", call=f"the schema at {moment}", shown=False)
+        t.note(f"the schema at {moment}", [reply.status, reply.document.get("errors")])
+
+
+@case("document")
+def to_the_global_branch(t: Talk) -> None:
+    """A request to the branch that holds what all branches share: a crash in text."""
+    t.find("ProbeTag", {"name__value": t.name()}, "id", branch="-global-")
+    t.write("ProbeTagUpsert", values(name=t.name()), branch="-global-")
     t.find("ProbeTag", {"name__value": t.name()}, "id")
 
 

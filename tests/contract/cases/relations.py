@@ -260,6 +260,24 @@ for _label, _shows, _many in _ODD_SETS:
 
 
 @case("many")
+def duplicates_stay(t: Talk) -> None:
+    """[haz] A peer that was named twice is counted twice: the same set again and another one keep it, [] takes one."""
+    device, (a, b) = a_device(t), (a_tag(t, label) for label in "ab")
+    for given in (peers(a, a), peers(a), peers(a, b), [], [], peers(b, b)):
+        t.write("ProbeDeviceUpsert", {"id": device, "tags": given})
+        t.read("ProbeDevice", device, _TAGS)
+
+
+@case("many")
+def duplicates_on_a_create(t: Talk) -> None:
+    """[haz] The same on a create."""
+    site, a = a_site(t), a_tag(t, "a")
+    made = t.write("ProbeDeviceUpsert", {**values(name=t.name()), "site": peer(site), "tags": peers(a, a)})
+    t.read("ProbeDevice", made.id, _TAGS)
+    t.read("ProbeTag", a, "name { value }")
+
+
+@case("many")
 def bounds(t: Talk) -> None:
     """A set with a lower and an upper bound."""
     a, b, c = (a_tag(t, label) for label in "abc")

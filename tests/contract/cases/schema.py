@@ -52,6 +52,12 @@ def served_probe_kinds(url: str, token: str) -> dict[str, Any]:
     return parts
 
 
+def declared_kinds(file: Path) -> list[str]:
+    """The kinds that have objects, of a schema file."""
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return [f"{kind['namespace']}{kind['name']}" for kind in document["nodes"]]
+
+
 def _declared(document: dict[str, Any]) -> dict[str, set[str]]:
     kinds = (*document["generics"], *document["nodes"])
     return {f"{kind['namespace']}{kind['name']}": _fields(kind) for kind in kinds}

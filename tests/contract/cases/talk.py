@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import uuid
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -98,6 +101,11 @@ class Talk:
         """Close the connections."""
         self._http.close()
 
+    def reconnect(self) -> None:
+        """Go on over a new connection."""
+        self._http.close()
+        self._http = self._client()
+
     def transcript(self) -> list[dict[str, Any]]:
         """What was said, without anything that differs from run to run."""
         return normal_transcript(self.steps, self._names)
@@ -182,6 +190,33 @@ class Talk:
         self.steps.append({"call": f"{mutation}, {len(bodies)} at once", "answers": said})
         return [reply for reply, _ in answers]
 
+    def over_one_connection(
+        self, label: str, texts: Iterable[str], *, branch: str | None = None, key: str | None = None
+    ) -> None:
+        """Documents one behind the other over a connection that is not opened again; what each was answered.
+
+        A step for each: its HTTP status and what the answer says about the connection, or that none came.
+        """
+        address = urlsplit(self.place.url)
+        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        connection = kind(address.netloc, timeout=_SECONDS)
+        connection.connect()
+        connection.auto_open = 0
+        headers = {"content-type": "application/json", "X-INFRAHUB-KEY": key or self.place.token}
+        said: list[Any] = []
+        with closing(connection):
+            for text in texts:
+                body = json.dumps({"query": text})
+                try:
+                    connection.request("POST", f"/graphql/{branch or self.place.branch}", body, headers)
+                    answer = connection.getresponse()
+                    answer.read()
+                except (OSError, http.client.HTTPException):
+                    said.append("no answer")
+                else:
+                    said.append({"status": answer.status, "connection": answer.getheader("connection")})
+        self.note(f"behind {label}", said)
+
     def note(self, label: str, value: Any) -> None:
         """Put something that the case worked out into the transcript."""
         self.steps.append({"call": label, "found": value})
@@ -199,16 +234,15 @@ class Talk:
         sent = {"content-type": "application/json", "X-INFRAHUB-KEY": self.place.token} if headers is None else headers
         # Escaped to ASCII: half of a surrogate pair can be sent no other way.
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        http = self._client() if apart else self._http
+        client = self._client() if apart else self._http
         try:
-            response = http.request(method, path, content=content, headers=dict(sent))
+            response = client.request(method, path, content=content, headers=dict(sent))
         finally:
             if apart:
-                http.close()
+                client.close()
         if response.status_code >= 500 and not apart:
             # The server closes the connection behind such an answer without having said so.
-            self._http.close()
-            self._http = self._client()
+            self.reconnect()
         reply, step = _read(response)
         self.place.made.saw(path, body, reply.document)
         return reply, step

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.contract.cases.case import Case, case, register
+from typing import Any
+
+from tests.contract.cases.case import Case, Conversation, case, register
 from tests.contract.cases.starts import a_device
 from tests.contract.cases.talk import Talk, peer, values
 
@@ -81,15 +83,25 @@ def id_of_another_kind(t: Talk) -> None:
     t.write("ProbeSiteUpsert", {"id": tag, **values(name=t.name())})
 
 
+def _sent_beside_a_name(**sent: Any) -> Conversation:
+    def hold(t: Talk) -> None:
+        t.write("ProbeTagUpsert", {**sent, **values(name=t.name())})
+
+    return hold
+
+
+def _tag_beside(field: str, given: Any) -> Conversation:
+    """One upsert of a tag that names itself by ``field`` too."""
+
+    def hold(t: Talk) -> None:
+        t.write("ProbeTagUpsert", {field: given, **values(name=t.name())})
+
+    return hold
+
+
 for _label, _text in (("empty", ""), ("no-uuid", "no-uuid"), ("key-as-id", "known-key")):
-    register(
-        Case(
-            "upsert",
-            f"id-{_label}",
-            "A text that is no id is answered like a missing one.",
-            lambda t, text=_text: t.write("ProbeTagUpsert", {"id": text, **values(name=t.name())}) and None,  # type: ignore[misc]
-        )
-    )
+    _shows = "A text that is no id is answered like a missing one."
+    register(Case("upsert", f"id-{_label}", _shows, _sent_beside_a_name(id=_text)))
 
 
 @case("upsert")
@@ -204,14 +216,8 @@ def hfid_of_the_right_length_unknown(t: Talk) -> None:
 
 
 for _label, _hfid in (("none", []), ("two", ["a", "b"]), ("null", None)):
-    register(
-        Case(
-            "upsert",
-            f"hfid-of-{_label}",
-            "An hfid with the wrong number of components.",
-            lambda t, hfid=_hfid: t.write("ProbeTagUpsert", {"hfid": hfid, **values(name=t.name())}) and None,  # type: ignore[misc]
-        )
-    )
+    _shows = "An hfid with the wrong number of components."
+    register(Case("upsert", f"hfid-of-{_label}", _shows, _sent_beside_a_name(hfid=_hfid)))
 
 
 @case("upsert")
@@ -257,3 +263,73 @@ def without_id_answers_with_peers(t: Talk) -> None:
     site = t.write("ProbeSiteUpsert", values(name=t.name(), asset=t.name())).id
     below = "ok object { id hfid display_label site { node { id display_label } } tags { count } }"
     t.write("ProbeDeviceUpsert", {**values(name=t.name()), "site": peer(site)}, below=below)
+
+
+@case("default-filter")
+def finds(t: Talk) -> None:
+    """A kind without a human-friendly id is found by its default filter; Create does not look."""
+    t.write("ProbeFilteredUpsert", values(code=t.name(), description="d"))
+    t.write("ProbeFilteredUpsert", values(code=t.name(), description="e"))
+    t.find("ProbeFiltered", {"code__value": t.name()}, "code { value } description { value }")
+    t.write("ProbeFilteredCreate", values(code=t.name(), description="f"))
+    t.find("ProbeFiltered", {"code__value": t.name()}, "code { value } description { value }")
+
+
+@case("default-filter")
+def finds_two(t: Talk) -> None:
+    """[haz] Two objects that fit."""
+    for _ in range(2):
+        t.write("ProbeFilteredCreate", values(code=t.name(), description="d"))
+    t.write("ProbeFilteredUpsert", values(code=t.name(), description="e"))
+    t.find("ProbeFiltered", {"code__value": t.name()}, "description { value }")
+
+
+@case("default-filter")
+def without_its_value(t: Talk) -> None:
+    """[haz] Without the value, or with null in its place: another object each time."""
+    for given in ({}, {}, values(code=None), values(code=None), {"code": None}, values(code=""), values(code="")):
+        t.write("ProbeFilteredUpsert", {**given, **values(description=t.name())})
+    t.find("ProbeFiltered", {"description__value": t.name()}, "code { value }")
+
+
+@case("default-filter")
+def an_id_as_its_value(t: Talk) -> None:
+    """[haz] The filter takes an id of any object for that object."""
+    made = t.write("ProbeFilteredCreate", values(code=t.name(), description="d")).id
+    t.write("ProbeFilteredUpsert", values(code=made, description="e"))
+    t.read("ProbeFiltered", made, "code { value } description { value }")
+
+
+@case("optional-key")
+def part_left_out(t: Talk) -> None:
+    """[haz] An optional part of the key is left out: whether a repeat finds the object."""
+    for description in ("d", "e"):
+        t.write("ProbeLabelledUpsert", values(name=t.name(), description=description), below="ok object { id hfid }")
+    t.find("ProbeLabelled", {"name__value": t.name()}, "hfid suffix { value } description { value }")
+    t.write("ProbeLabelledCreate", values(name=t.name()))
+
+
+@case("optional-key")
+def part_null(t: Talk) -> None:
+    """The same with null in its place, and with an empty text, which is another key."""
+    for given in (values(suffix=None), {}, values(suffix=""), values(suffix="")):
+        t.write("ProbeLabelledUpsert", {**values(name=t.name()), **given}, below="ok object { id hfid }")
+    t.find("ProbeLabelled", {"name__value": t.name()}, "hfid suffix { value }")
+
+
+@case("optional-key")
+def part_given(t: Talk) -> None:
+    """With all parts it converges, beside an object without that part."""
+    t.write("ProbeLabelledUpsert", values(name=t.name()))
+    for description in ("d", "e"):
+        t.write("ProbeLabelledUpsert", values(name=t.name(), suffix="s", description=description))
+    t.find("ProbeLabelled", {"name__value": t.name()}, "hfid description { value }")
+
+
+@case("optional-key")
+def part_cleared(t: Talk) -> None:
+    """Cleared by id, where another object is without that part already."""
+    t.write("ProbeLabelledUpsert", values(name=t.name()))
+    made = t.write("ProbeLabelledUpsert", values(name=t.name(), suffix="s")).id
+    t.write("ProbeLabelledUpsert", {"id": made, **values(suffix=None)})
+    t.read("ProbeLabelled", made, "hfid suffix { value }")
