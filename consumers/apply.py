@@ -162,14 +162,24 @@ class RunApplication:
             if verdict.kind == "operation.applied":
                 self._conclude(attempt, verdict)
                 return None
-            may_go_on = verdict.kind == "operation.unknown" and self._may_converge(operation.operation_id)
+            may_go_on = self._may_converge(operation.operation_id, verdict)
             await to_its_end(self._record_failure(attempt, verdict, end_run=not may_go_on))
             if not may_go_on:
                 return "run.failed" if self._proves_unwritten(attempt, verdict) else "run.interrupted"
+            self._wait_before_repeat(operation.operation_id, verdict)
 
-    def _may_converge(self, operation_id: str) -> bool:
+    def _may_converge(self, operation_id: str, verdict: Verdict) -> bool:
+        """Whether the policy has the operation sent again; not where only another plan is a way on."""
+        if verdict.kind != "operation.unknown" or verdict.final:
+            return False
         tried = self._history.unknown_in_episode.get(operation_id, 0) + 1
         return self._policy.on_unknown == "converge" and tried < self._settings.max_converge_attempts
+
+    def _wait_before_repeat(self, operation_id: str, verdict: Verdict) -> None:
+        """Nothing has to settle where nothing was sent, but what kept it back would still be there at once."""
+        if not verdict.settle:
+            tried = self._history.unknown_in_episode.get(operation_id, 1)
+            self._keeper.extend_quiet(self._settings.converge_wait * 2 ** (tried - 1))
 
     def _proves_unwritten(self, attempt: Attempt, verdict: Verdict) -> bool:
         """A refusal speaks of its own attempt; after an earlier one that may have written it proves nothing (G5)."""

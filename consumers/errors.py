@@ -102,6 +102,12 @@ class WriterNotSetUpError(ApplyLedgerError):
     """
 
 
+class RequestOutlivesLeaseError(WriterNotSetUpError):
+    """The destination's client may wait longer for an answer than the lease is held for it: the request that it waits
+    for could meet the next writer at the destination (G2).
+    """
+
+
 class StoppedBeforeItsStartError(WriterRefusal):
     """The run was stopped while it was waiting for its destination; it never started."""
 

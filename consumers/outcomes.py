@@ -26,11 +26,15 @@ _CHECK_THEN_RESUME = "check the object at the destination, then resume the run; 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to be recorded of one attempt. ``kind`` is the event's kind; ``settle``: the server may still be busy."""
+    """What is to be recorded of one attempt.
+
+    ``kind`` is the event's kind; ``settle``: the server may still be busy; ``final``: a repeat is no way on.
+    """
 
     kind: Literal["operation.applied", "operation.failed", "operation.unknown"]
     body: Body
     settle: bool = False
+    final: bool = False
 
 
 def applied_verdict(
@@ -64,7 +68,7 @@ def failure_verdict(failure: ApplyLedgerError) -> Verdict:
             code=None if failure.code is None else recordable(failure.code),
             next_action=recordable(failure.next_action),
         )
-        return Verdict("operation.unknown", body, settle=failure.sent)
+        return Verdict("operation.unknown", body, settle=failure.sent, final=failure.final)
     return Verdict(
         "operation.failed",
         OperationFailed(error=name, message=recordable(str(failure)), next_action=recordable(failure.next_action)),

@@ -16,6 +16,7 @@ from consumers.errors import (
     DispatchRefusedError,
     GateDefectError,
     LeaseLostError,
+    RequestOutlivesLeaseError,
     UnusableOrderError,
     WriterNotSetUpError,
     exit_code_of_refusal,
@@ -257,11 +258,20 @@ class _OneRun:
         await self._worker.keeper.make_room()
         try:
             opening = self._worker.opener(self._worker.binding, run_id=self._order.run_id, guard=self._guard)
-            return await self._stack.enter_async_context(opening)
+            opened = await self._stack.enter_async_context(opening)
         except ConfigurationError as exc:
             raise WriterNotSetUpError(
                 checked=exc.checked, expected=exc.expected, found=exc.found, next_action=exc.next_action
             ) from exc
+        reckoned = self._worker.settings.request_timeout
+        if opened.longest_request > reckoned:
+            raise RequestOutlivesLeaseError(
+                checked=f"how long a request to {self._worker.binding} may take",
+                expected=f"at most {reckoned:g} s, the writer's request_timeout that the lease is held for",
+                found=f"{opened.longest_request:g} s in the destination's client",
+                next_action="give both the same time-out; the order waits",
+            )
+        return opened
 
     async def _refuse(self, findings: Sequence[Finding]) -> RunOutcome:
         return await self._worker.refuse(self._order, self._recorder, findings)

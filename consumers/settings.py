@@ -23,6 +23,9 @@ class WriterTimes(BaseModel):
         settle_seconds: how long after a lost answer nobody writes to that destination, because the server may still
             be working on it (30 is several times the slowest write seen on a loaded server).
         max_converge_attempts: with ``on_unknown: converge``, attempts at one operation before the run stops.
+        converge_wait: with ``on_unknown: converge``, the first wait before another attempt at an operation of which
+            nothing was sent; it doubles, so that a server has the time of a restart (one that may have been sent
+            settles instead).
         poll_interval: how often an idle writer looks for orders, and a waiting one for the lease.
         stop_poll_interval: how often a running writer looks for an order to stop; 0 looks before every operation.
         open_attempts: how often an unreachable destination is tried before the attempt ends; the order stays open.
@@ -36,6 +39,7 @@ class WriterTimes(BaseModel):
     margin: float = Field(default=5.0, ge=0)
     settle_seconds: float = Field(default=30.0, ge=0, le=MOST_SECONDS)
     max_converge_attempts: int = Field(default=3, ge=1)
+    converge_wait: float = Field(default=10.0, ge=0)
     poll_interval: float = Field(default=1.0, gt=0)
     stop_poll_interval: float = Field(default=0.5, ge=0)
     open_attempts: int = Field(default=4, ge=1)

@@ -90,7 +90,7 @@ class BindingWriter:
             dsn: of the ledger, with the writer's role.
             binding: the destination; normalised here.
             opener: opens the destination for one run.
-            settings: times and limits; ``request_timeout`` must be what ``opener`` gives its requests at most.
+            settings: times and limits; a destination whose requests may outlast ``request_timeout`` is not written to.
             aliases: other names of the destination, under which a plan may have been made.
             connect: opens the ledger; by default PostgreSQL at ``dsn``.
             pause: for fault tests.

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
 
 from ledger.errors import ConfigurationError
+from ledger.tls import trusting
 
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"]
@@ -88,7 +89,7 @@ class BrokerSecurity(BaseModel):
 
     def _tls(self) -> ssl.SSLContext:
         try:
-            context = ssl.create_default_context(cafile=None if self.ca_file is None else str(self.ca_file))
+            context = trusting(self.ca_file)
         except (OSError, ssl.SSLError) as exc:
             raise _unusable("ca_file", self.ca_file, exc) from exc
         if self.cert_file is not None:

@@ -58,6 +58,7 @@ class OutcomeUnknownError(ApplyLedgerError):
     """An operation failed and may have written (``wrote: null``).
 
     ``sent`` is False where the request provably never left (G5: still unknown, but nothing has to settle).
+    ``final`` says that another plan is the way on: the same operation is not sent again under its run by itself.
     """
 
     exit_code: ClassVar[ExitCode] = ExitCode.STOPPED_MAYBE_WRITTEN
@@ -72,9 +73,11 @@ class OutcomeUnknownError(ApplyLedgerError):
         sent: bool,
         http_status: int | None = None,
         code: str | None = None,
+        final: bool = False,
     ) -> None:
         super().__init__(checked=checked, expected=expected, found=found, next_action=next_action)
         self.sent = sent
+        self.final = final
         self.http_status = http_status
         self.code = code
 
@@ -160,12 +163,14 @@ class OpenDestination:
     Attributes:
         writes: the write surface.
         schema: of the branch, as it was when the destination was opened.
+        longest_request: seconds after which the destination's client gives up a request, whatever it waits for.
         waits_for_guard: every request of ``writes`` awaits :meth:`DispatchGuard.ready`. Then the writer may begin an
             operation while its mark is being recorded.
     """
 
     writes: PlannedWriteDestination | object
     schema: DestinationSchema
+    longest_request: float
     waits_for_guard: bool = False
 
 

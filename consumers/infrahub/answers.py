@@ -57,12 +57,24 @@ class ServerError:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The body of an answer, taken apart. ``odd_data``: there was ``data`` that is neither an object nor null."""
+    """The body of an answer, taken apart.
+
+    ``odd_data``: there was ``data`` that is neither an object nor null. ``document`` is the whole of a clean answer.
+    """
 
     shape: Shape
     data: Mapping[str, Any] = field(default_factory=dict)
     errors: tuple[ServerError, ...] = ()
     odd_data: bool = False
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of one request, and the body of the answer taken apart."""
+
+    exchange: Exchange
+    answer: Answer
 
 
 def read_answer(exchange: Exchange) -> Answer:
@@ -80,8 +92,9 @@ def read_answer(exchange: Exchange) -> Answer:
         shape, errors = _read_errors(document["errors"])
         return Answer(shape, data=usable, errors=errors, odd_data=odd)
     if "data" not in document:
-        return Answer(Shape.NEITHER)
-    return Answer(Shape.DATA if isinstance(data, dict) else Shape.DATA_UNUSABLE, data=usable, odd_data=odd)
+        return Answer(Shape.NEITHER, document=document)
+    shape = Shape.DATA if isinstance(data, dict) else Shape.DATA_UNUSABLE
+    return Answer(shape, data=usable, odd_data=odd, document=document)
 
 
 def is_node_id(value: object) -> bool:

@@ -55,20 +55,47 @@ class Row:
             and (self.results is None or seen.result in self.results)
         )
 
+    @property
+    def is_final(self) -> bool:
+        """Whether another plan is the way on, so that sending the same operation again under its run helps nobody."""
+        return self.next_action in _ONLY_A_FRESH_PLAN
+
 
 _LOOK = "check the object at the destination, then resume the run; sending the operation again is safe"
 _AGAIN = "check that the server is up and reachable, then resume the run"
 _TOKEN = "give a valid token of the destination, then resume the run"  # noqa: S105 - advice, not a token
 _ROLE = "give the token's account a role that may do this, then resume the run"
-_BRANCH = "check address and branch; a merged branch takes no writes, one behind main may need a rebase"
+_BRANCH = (
+    "check address and branch, and rebase one that is behind main, then resume the run; a merged branch takes no "
+    "writes, make a fresh plan for another"
+)
 _WAIT = "wait until the destination is less busy, then resume the run"
 _SERVER_LOG = "read the server's log for this moment, look at the object at the destination, then resume the run"
 _DATABASE = "check that the destination's database is up, look at the object there, then resume the run"
 _SCHEMA = "the live schema does not take this document; look at the object there, then make a fresh plan"
 _PLAN = "look at the object at the destination, correct source or mapping, then make a fresh plan"
+_UNIQUE = (
+    "look for the object that holds the value: on this branch, on main since the branch was made (rebase the branch) "
+    "or of a sibling kind; correct source or mapping where it is not that, then make a fresh plan"
+)
+_KEY = (
+    "an object made on main since the branch was made has this key, or one of a sibling kind: rebase the branch or "
+    "change the key, then make a fresh plan"
+)
+_OWN_ID = (
+    "the object that this run made was deleted, or its id is taken on another branch or by another kind: this run can "
+    "never make it again; make a fresh plan"
+)
+_DELETED = "the object was deleted, or never was on this branch: make a fresh plan"
+_REPLACED = "the recorded id now belongs to an object of another kind: make a fresh plan"
 _ENDPOINT = "check that the address is an Infrahub server and no proxy or login page, then resume the run"
-_SIZE = "check that the address is an Infrahub server; if it is, find the object there whose values are that large"
-_ECHO = "find what writes the token into objects or answers of the destination, change the token, then go on"
+_SIZE = (
+    "check that the address is an Infrahub server; if it is, find the object there whose values are that large, then "
+    "resume the run"
+)
+_ECHO = "find what writes the token into objects or answers of the destination, change the token, then resume the run"
+
+_ONLY_A_FRESH_PLAN = frozenset({_SCHEMA, _PLAN, _UNIQUE, _KEY, _OWN_ID, _DELETED, _REPLACED})
 
 _WHILE_PLANNING: Mapping[str, str] = {
     _LOOK: "read the server's log for this moment, then plan again",
@@ -81,6 +108,8 @@ _WHILE_PLANNING: Mapping[str, str] = {
     _DATABASE: "check that the destination's database is up, then plan again",
     _SCHEMA: "the live schema does not take this document; check the version of the server, then plan again",
     _PLAN: "correct what the server names, in the mapping or at the destination, then plan again",
+    _SIZE: "check that the address is an Infrahub server; if it is, find the object there whose values are that large",
+    _ECHO: "find what writes the token into objects or answers of the destination, change the token, then plan again",
     _ENDPOINT: "check that the address is an Infrahub server and no proxy or login page, then plan again",
 }
 """There is no run to resume yet, and nothing that a reading could have written."""
@@ -140,28 +169,17 @@ TABLE: tuple[Row, ...] = (
     _by_shape("unusable data", Shape.DATA_UNUSABLE, errors.UnconfirmedWriteError, _LOOK),
     _by_shape("empty errors", Shape.EMPTY_ERRORS, errors.ContradictoryAnswerError, _LOOK),
     _by_shape("foreign errors", Shape.FOREIGN_ERRORS, errors.DestinationRejectedError, _LOOK),
-    _by_finding(
-        "stale id",
-        Finding.STALE_ID,
-        Verdict.UNWRITTEN,
-        None,
-        "the object was deleted, or never was on this branch: make a fresh plan",
-    ),
-    _by_finding(
-        "stale id of another kind",
-        Finding.STALE_ID_OTHER_KIND,
-        Verdict.UNWRITTEN,
-        None,
-        "the recorded id now belongs to an object of another kind: make a fresh plan",
-    ),
-    _by_finding("own id in use", Finding.OWN_ID_IN_USE, Verdict.READ_BACK, errors.OwnIdElsewhereError, _LOOK),
+    _by_finding("stale id", Finding.STALE_ID, Verdict.UNWRITTEN, None, _DELETED),
+    _by_finding("stale id of another kind", Finding.STALE_ID_OTHER_KIND, Verdict.UNWRITTEN, None, _REPLACED),
+    _by_finding("own id in use", Finding.OWN_ID_IN_USE, Verdict.READ_BACK, errors.OwnIdElsewhereError, _OWN_ID),
+    _by_finding("key elsewhere", Finding.KEY_ELSEWHERE, Verdict.UNKNOWN, errors.KeyElsewhereError, _KEY),
     _by_finding(
         "result beside errors", Finding.RESULT_BESIDE_ERRORS, Verdict.UNKNOWN, errors.ContradictoryAnswerError, _LOOK
     ),
     _by_finding("database away", Finding.DATABASE_AWAY, Verdict.UNKNOWN, errors.DestinationFaultError, _DATABASE),
     _by_finding("not started", Finding.NOT_STARTED, Verdict.UNKNOWN, errors.DestinationRejectedError, _SCHEMA),
     _by_finding("inner fault", Finding.INNER_FAULT, Verdict.UNKNOWN, errors.DestinationFaultError, _SERVER_LOG),
-    _by_finding("uniqueness", Finding.UNIQUENESS, Verdict.UNKNOWN, errors.UniquenessConflictError, _PLAN),
+    _by_finding("uniqueness", Finding.UNIQUENESS, Verdict.UNKNOWN, errors.UniquenessConflictError, _UNIQUE),
     _by_code("credential", {"AUTHENTICATION_REQUIRED", "TOKEN_EXPIRED"}, errors.CredentialRejectedError, _TOKEN),
     _by_code("permission", {"PERMISSION_DENIED"}, errors.PermissionRefusedError, _ROLE),
     _by_code(

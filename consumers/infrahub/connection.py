@@ -5,6 +5,7 @@ One client belongs to one event loop and to one destination, and lives no longer
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -56,10 +57,11 @@ class InfrahubOpener:
     async def _open(
         self, settings: InfrahubSettings, run_id: str, guard: DispatchGuard
     ) -> AsyncIterator[OpenDestination]:
-        async with _gateway(settings, guard, settings.request_timeout, self._factory) as gateway:
+        longest = settings.request_timeout
+        async with _gateway(settings, guard, longest, self._factory, patience=longest) as gateway:
             schema = await fetch_schema(gateway, self._known)
             surface = InfrahubWriteSurface(gateway, schema, binding=settings.binding, run_id=run_id)
-            yield OpenDestination(writes=surface, schema=schema, waits_for_guard=True)
+            yield OpenDestination(writes=surface, schema=schema, longest_request=longest, waits_for_guard=True)
 
 
 @asynccontextmanager
@@ -116,9 +118,11 @@ async def _gateway(
     factory: TransportFactory | None,
     *,
     planning: bool = False,
+    patience: float = math.inf,
 ) -> AsyncIterator[InfrahubGateway]:
     transport = PooledTransport(settings, guard=guard, deadline=deadline, factory=factory)
+    client = new_client(settings, transport)
     try:
-        yield InfrahubGateway(new_client(settings, transport), settings, requester=transport, planning=planning)
+        yield InfrahubGateway(client, settings, requester=transport, planning=planning, patience=patience)
     finally:
         await transport.aclose()

@@ -76,6 +76,12 @@ class UniquenessConflictError(DestinationRejectedError):
     """Another object holds a value that must be unique. Told by the message alone, so it proves nothing."""
 
 
+class KeyElsewhereError(DestinationRejectedError):
+    """The key of a create belongs to an object that this branch cannot reach: one made on the default branch since the
+    branch was made, or one of another kind of the same generic. No fresh plan sees it either.
+    """
+
+
 class ContradictoryAnswerError(OutcomeUnknownError):
     """The answer carries errors and a result at once, or an empty list of errors."""
 
@@ -89,7 +95,18 @@ class OtherNodeError(OutcomeUnknownError):
 
 
 class OwnIdElsewhereError(OutcomeUnknownError):
-    """Our id for a create is in use, but cannot be read back on this branch as that kind."""
+    """Our id for a create is in use, but no object of that kind has it on this branch: it was deleted, or is elsewhere.
+
+    The id follows from the run, so no repeat under that run can end otherwise.
+    """
+
+
+class OwnIdDoubledError(OutcomeUnknownError):
+    """Several objects have our id for a create: two attempts overlapped at the server, and both made one."""
+
+
+class OwnIdUnreadError(OutcomeUnknownError):
+    """Our id for a create is in use, and the server did not say whether the object is there."""
 
 
 class PeerLookupFailedError(OutcomeUnknownError):

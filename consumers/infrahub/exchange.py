@@ -91,6 +91,10 @@ class Exchange:
         return self.event in WORTH_ASKING_AGAIN or status >= 500 or status == 429
 
 
+CLEAN = Exchange(Event.ANSWERED, status=200)
+"""What is left to say of an exchange whose answer went through infrahub-sdk: the transport lets none but these pass."""
+
+
 class FailedExchange(Exception):
     """A request that did not end in a clean answer. Internal: the gateway's callers turn it into a named error."""
 

@@ -1,12 +1,15 @@
 """One client of one Infrahub, opened for one run and closed with it.
 
 infrahub-sdk supplies configuration, authentication, URL quoting and the schema; :class:`PooledTransport` sits under it.
-All GraphQL goes through :meth:`InfrahubGateway.execute`: constant text, values in variables, one operation a request.
+All GraphQL goes through :meth:`InfrahubGateway.read` and :meth:`InfrahubGateway.write`: constant text, values in
+variables, one operation a request.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -16,13 +19,14 @@ import tenacity
 from infrahub_sdk import InfrahubClient
 from infrahub_sdk.types import AsyncRequester, HTTPMethod
 
-from consumers.infrahub.answers import Answer, Shape, read_answer
+from consumers.infrahub.answers import Answer, Reply, Shape, read_answer
 from consumers.infrahub.classification import advice_while_planning, classify
 from consumers.infrahub.errors import DestinationNotAnsweringError, DestinationReadError
-from consumers.infrahub.exchange import Exchange, FailedExchange
+from consumers.infrahub.exchange import CLEAN, Exchange, FailedExchange
 from consumers.infrahub.observation import observe
 from consumers.infrahub.redaction import Redactor
 from consumers.infrahub.settings import InfrahubSettings
+from consumers.infrahub.transport import only_reads
 
 _MAX_ERRORS_SHOWN = 20
 _BODY_SHOWN = 300
@@ -31,19 +35,21 @@ _BODY_SHOWN = 300
 T = TypeVar("T")
 
 
-def _never_ran(error: BaseException) -> bool:
-    return isinstance(error, FailedExchange) and error.exchange.never_ran
+def _never_ran(exchange: Exchange) -> bool:
+    return exchange.never_ran
 
 
-def _passing(error: BaseException) -> bool:
-    """Whether a *read* is worth another try."""
-    return isinstance(error, FailedExchange) and error.exchange.may_pass
+def _may_pass(exchange: Exchange) -> bool:
+    """Whether a *read* is worth another try: a lost answer or a server fault as well, it changed nothing."""
+    return exchange.may_pass
 
 
 class InfrahubGateway:
-    """Sends GraphQL to one branch; retries what provably never ran, and nothing else (design 7.5).
+    """Sends GraphQL to one branch, and sends again what may be (design 7.5).
 
-    ``planning`` says that there is no run yet: then nobody is told to resume one.
+    Within the bounds of the settings: of a write what provably never ran and nothing else, of a read also what may go
+    better the next time. The dispatch guard is asked before each try (G2). ``planning`` says that there is no run yet:
+    then nobody is told to resume one.
     """
 
     def __init__(
@@ -53,35 +59,43 @@ class InfrahubGateway:
         *,
         requester: AsyncRequester | None = None,
         planning: bool = False,
+        patience: float = math.inf,
     ) -> None:
-        """``requester`` is what lies below ``client``; only :meth:`get` asks it directly."""
+        """``requester`` is what lies below ``client``; only :meth:`get` asks it directly.
+
+        A read is not begun again when ``patience`` seconds have passed since its first try: a server that is silent
+        must not hold up the end of a run once for every attempt.
+        """
         self.client = client
+        self._patience = patience
         self.settings = settings
         self._requester = requester
         self._planning = planning
         self._redactor = Redactor(settings.secrets)
 
-    async def execute(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Send one document and return ``data`` of a clean answer.
+    async def write(self, mutation: str, variables: Mapping[str, Any]) -> Reply:
+        """Send one document that may write; what came of it, a clean answer or not, of the last try.
 
-        A refused connection, an unknown host and an answer that the server marked as shed are sent again, within the
-        bounds of the settings; the dispatch guard is asked before each (G2).
-
-        Raises:
-            FailedExchange: of the last try, for everything that is no clean answer.
+        Again is sent what provably never ran: a refused connection, an unknown host, an answer marked as shed.
         """
-        return await self.retrying(self._execute_once, query, variables)
+        try:
+            data = await self._retrying(_never_ran, math.inf, self._execute, mutation, variables)
+        except FailedExchange as failed:
+            return Reply(failed.exchange, read_answer(failed.exchange))
+        return Reply(CLEAN, Answer(Shape.DATA, data=data))
 
     async def read(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Send a query that is no part of a write; a lost answer or a server fault is asked again, it changed nothing.
+        """Send one document that only reads; ``data`` of a clean answer.
 
         Raises:
             FailedExchange: of the last try, for everything that is no clean answer.
         """
-        return await self.retrying(self._execute_once, query, variables, again=_passing)
+        if not only_reads(query):
+            raise ValueError("a document that may write is not asked again like a query")
+        return await self.reading(self._execute, query, variables)
 
     async def get(self, path: str) -> httpx.Response:
-        """One GET of the server's own, with the token; asked again where it may pass.
+        """One GET of the server's own, with the token.
 
         Raises:
             FailedExchange: of the last try, for everything that is no JSON object with HTTP 200.
@@ -91,62 +105,47 @@ class InfrahubGateway:
         token = self.settings.token
         headers = {} if token is None else {"X-INFRAHUB-KEY": token.get_secret_value()}
         url = f"{self.settings.url}{path}"
-        return await self.retrying(
-            self._requester, url, HTTPMethod.GET, headers, math.ceil(self.settings.request_timeout), again=_passing
-        )
+        allowed = math.ceil(self.settings.request_timeout)
+        return await self.reading(self._requester, url, HTTPMethod.GET, headers, allowed)
 
-    async def retrying(
-        self,
-        call: Callable[..., Awaitable[T]],
-        *arguments: Any,
-        again: Callable[[BaseException], bool] = _never_ran,
+    async def reading(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        """Run a call of the client that only reads.
+
+        Raises:
+            FailedExchange: of the last try.
+        """
+        return await self._retrying(_may_pass, self._patience, call, *arguments)
+
+    async def _retrying(
+        self, again: Callable[[Exchange], bool], patience: float, call: Callable[..., Awaitable[T]], *arguments: Any
     ) -> T:
         """Run ``call`` until it ends in something that is not worth another try; bounded by the settings."""
-        left = False
-
-        async def once() -> T:
-            nonlocal left
+        began, number, sent = time.monotonic(), 0, False
+        while True:
+            number += 1
             try:
                 return await call(*arguments)
             except FailedExchange as failed:
-                failed.exchange = replace(failed.exchange, earlier_sent=left)
-                left = failed.exchange.sent
-                raise
+                exchange = replace(failed.exchange, earlier_sent=sent)
+                is_late = time.monotonic() - began >= patience
+                if is_late or number >= self.settings.attempts or not again(exchange):
+                    raise FailedExchange(exchange) from failed
+            sent = exchange.sent
+            await asyncio.sleep(self._wait(number, exchange))
 
-        try:
-            return await once()
-        except FailedExchange as failed:
-            if not again(failed):
-                raise
-            first: FailedExchange | None = failed
-
-        async def later() -> T:
-            nonlocal first
-            if first is not None:
-                known, first = first, None
-                raise known
-            return await once()
-
-        retries = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(again),
-            stop=tenacity.stop_after_attempt(self.settings.attempts),
-            wait=self._wait,
-            reraise=True,
-        )
-        return await retries(later)  # its first attempt is the one that was made; most calls need no second one
-
-    async def _execute_once(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def _execute(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
         data: Mapping[str, Any] = await self.client.execute_graphql(
             query, variables=dict(variables), branch_name=self.settings.branch
         )
         return data
 
-    def _wait(self, state: tenacity.RetryCallState) -> float:
-        backoff = tenacity.wait_random_exponential(
-            multiplier=self.settings.retry_wait, max=self.settings.retry_wait_max
-        )
-        asked = _retry_after(state.outcome.exception() if state.outcome is not None else None)
-        return min(max(asked, backoff(state)), self.settings.retry_wait_max)
+    def _wait(self, number: int, exchange: Exchange) -> float:
+        """Seconds between that try and the next: what the server asked for, or by chance up to a bound that doubles."""
+        state = tenacity.RetryCallState(tenacity.AsyncRetrying(), None, (), {})
+        state.attempt_number = number
+        bound = self.settings.retry_wait_max
+        backoff = tenacity.wait_random_exponential(multiplier=self.settings.retry_wait, max=bound)
+        return min(max(_retry_after(exchange), backoff(state)), bound)
 
     def shown(self, text: str) -> str:
         """A short piece of foreign text, fit to be stored."""
@@ -159,23 +158,23 @@ class InfrahubGateway:
 
     def not_read(self, exchange: Exchange, *, checked: str, expected: str) -> DestinationReadError:
         """The error for a read that failed: away, where it may go better later; else a verdict, with what to do."""
-        row = classify(observe(exchange, read_answer(exchange), None))
+        answer = read_answer(exchange)
+        row = classify(observe(exchange, answer, None))
         advice = advice_while_planning(row) if self._planning else row.next_action
+        found = self.describe(exchange, answer)
         if not exchange.may_pass:
-            return DestinationReadError(
-                checked=checked, expected=expected, found=self.describe(exchange), next_action=advice
-            )
+            return DestinationReadError(checked=checked, expected=expected, found=found, next_action=advice)
         waiting = "" if self._planning else "; an order that was given stays open until then"
         return DestinationNotAnsweringError(
             checked=checked,
             expected=expected,
-            found=self.describe(exchange),
+            found=found,
             next_action=f"check that the server is up and reachable, and try again when it answers{waiting}",
         )
 
-    def describe(self, exchange: Exchange) -> str:
+    def describe(self, exchange: Exchange, answer: Answer | None = None) -> str:
         """What came back, in words fit to be stored: all error messages, masked, escaped, then cut (G12)."""
-        answer = read_answer(exchange)
+        answer = answer or read_answer(exchange)
         status = "" if exchange.status in (None, 200) else f"HTTP {exchange.status}"
         if exchange.status is None:
             words = f"{exchange.event} ({exchange.detail})" if exchange.detail else str(exchange.event)
@@ -195,9 +194,7 @@ def _listed(answer: Answer) -> str:
     return f"{shown}; and {more} more" if more > 0 else shown
 
 
-def _retry_after(error: BaseException | None) -> float:
+def _retry_after(exchange: Exchange) -> float:
     """Seconds that the server asked for; 0 where it named none that can be read."""
-    if not isinstance(error, FailedExchange):
-        return 0.0
-    text = error.exchange.headers.get("retry-after", "").strip()
+    text = exchange.headers.get("retry-after", "").strip()
     return float(text) if text.isdecimal() and len(text) <= 6 else 0.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from consumers.infrahub.answers import Answer, ServerError, Shape, is_node_id
 from consumers.infrahub.exchange import Event, Exchange
@@ -33,6 +35,7 @@ class Finding(StrEnum):
     STALE_ID = "the recorded id is unknown"
     STALE_ID_OTHER_KIND = "the recorded id belongs to another kind"
     OWN_ID_IN_USE = "our id for this create is in use"
+    KEY_ELSEWHERE = "the key belongs to an object that cannot be reached here"
     RESULT_BESIDE_ERRORS = "a result beside the errors"
     UNIQUENESS = "a uniqueness constraint is named"
     DATABASE_AWAY = "the server's database cannot be reached"
@@ -60,11 +63,13 @@ class Expectation:
         field: the mutation's name in the answer.
         action: what the write does.
         node_id: the id that was sent; None for a create that the server keys.
+        data: the whole input that was sent, peers' ids in it.
     """
 
     field: str
     action: Literal["create", "update"]
     node_id: str | None = None
+    data: Mapping[str, Any] = dataclasses.field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +136,45 @@ def _finding(answer: Answer, expected: Expectation | None) -> Finding:
 
 def _finding_of_one(error: ServerError, expected: Expectation) -> Finding | None:
     """What one error says when it is alone: a second one beside it would be about something that is not understood."""
-    if _names_recorded_id(error, expected):
-        return Finding.STALE_ID_OTHER_KIND if "exists, but it is a" in error.message else Finding.STALE_ID
+    if _is_not_found(error, expected):
+        if _names_recorded_id(error, expected):
+            return Finding.STALE_ID_OTHER_KIND if "exists, but it is a" in error.message else Finding.STALE_ID
+        return Finding.KEY_ELSEWHERE if _names_unsent_object(error, expected) else None
     return Finding.OWN_ID_IN_USE if _names_own_id(error, expected) else None
 
 
+def _is_not_found(error: ServerError, expected: Expectation) -> bool:
+    """Both halves in one error (P39), of our mutation."""
+    return error.code == "NODE_NOT_FOUND" and error.http_status == 404 and error.path[:1] == (expected.field,)
+
+
 def _names_recorded_id(error: ServerError, expected: Expectation) -> bool:
-    """Both halves in one error (P39), of our mutation, about the recorded id: a missing peer gives the same pair."""
+    """About the recorded id: a missing peer gives the same pair."""
     return (
         expected.action == "update"
-        and error.code == "NODE_NOT_FOUND"
-        and error.http_status == 404
-        and error.path[:1] == (expected.field,)
         and expected.node_id is not None
         and error.data.get("identifier") == expected.node_id
     )
+
+
+def _names_unsent_object(error: ServerError, expected: Expectation) -> bool:
+    """About an object of our kind that a keyed create did not name: the one that holds its key, out of reach.
+
+    It was made on the default branch after the fork, or is of another kind of the same generic; to rebase, as the
+    server itself advises, helps with the first alone. A missing peer of the same kind is named by an id that was sent.
+    """
+    identifier = error.data.get("identifier")
+    return (
+        expected.action == "create"
+        and expected.field == f"{error.data.get('node_kind')}Upsert"
+        and is_node_id(identifier)
+        and identifier not in _sent_ids(expected.data)
+    )
+
+
+def _sent_ids(data: Mapping[str, Any]) -> set[Any]:
+    peers = (peer for sent in data.values() for peer in (sent if isinstance(sent, list) else [sent]))
+    return {peer.get("id") for peer in peers if isinstance(peer, dict)}
 
 
 def _names_own_id(error: ServerError, expected: Expectation) -> bool:

@@ -97,7 +97,7 @@ class InfrahubPeerResolver:
         conditions = await self._conditions(self._schema.kinds[kind], peer)
         query = lookup_text(kind, tuple(component for component, _ in conditions))
         try:
-            data = await self._gateway.execute(query, lookup_variables(conditions))
+            data = await self._gateway.read(query, lookup_variables(conditions))
         except FailedExchange as failed:
             raise self._lookup_failed(peer, failed) from None  # foreign text is not masked
         hits = read_hits(data, kind, conditions)
@@ -162,11 +162,12 @@ class InfrahubPeerResolver:
         return PeerLookupFailedError(
             checked=f"the look-up of peer {peer.text} for {peer.operation_id}",
             expected="an answer; the write itself was not sent",
-            found=self._gateway.describe(exchange),
+            found=self._gateway.describe(exchange, answer),
             next_action=row.next_action,
             sent=False,
             http_status=exchange.status,
             code=self._gateway.code_of(answer),
+            final=row.is_final,
         )
 
     @staticmethod

@@ -66,7 +66,7 @@ async def _fetch(gateway: InfrahubGateway) -> tuple[Mapping[str, Any], Destinati
     branch = gateway.settings.branch
     client = gateway.client
     try:
-        await gateway.retrying(client.schema.all, branch, True)
+        await gateway.reading(client.schema.all, branch, True)
         document = _document(client.schema.cache[branch])
         return document, parse_schema(document)
     except FailedExchange as failed:

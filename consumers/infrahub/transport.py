@@ -1,11 +1,12 @@
 """The HTTP client under infrahub-sdk: pooled, without surprises, and honest about what was sent.
 
 infrahub-sdk opens a connection per request and reports "never sent" and "maybe applied" with one class. This requester
-takes its place. It keeps connections for less time than the server does, closes them all after an answer of 5xx (the
-server then has closed its side without saying so, and the next request would be lost) or one with bytes behind it
-(they would be taken for the next answer), and lets nothing but clean answers of a bounded size reach the SDK. Requests
-go straight to httpx's transport: the client above it would add redirects, cookies, proxies and credentials of the
-environment, each of which would have to be switched off again.
+takes its place. It keeps connections for less time than the server does, and uses none again that is in doubt: after an
+answer of 5xx and after a large write the server closes its side without saying so, and the next request would be lost;
+after an answer that was not read to a clean end, or one with bytes behind it, what is left would be taken for the next
+answer. Nothing but clean answers of a bounded size reaches the SDK. Requests go straight to httpx's transport: the
+client above it would add redirects, cookies, proxies and credentials of the environment, each of which would have to be
+switched off again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
@@ -30,9 +31,18 @@ from consumers.infrahub.settings import InfrahubSettings
 from ledger import spans
 from ledger.destination import DispatchGuard
 from ledger.errors import ConfigurationError
+from ledger.tls import trusting
 
 KEEPALIVE_SECONDS = 1.5
 """Below the two seconds after which the server's own HTTP layer drops an idle connection."""
+
+LARGE_REQUEST = 256 * 1024
+"""Bytes of a request after whose answer its connection is not used again.
+
+The server closes the connection behind the answer to a write whose event is above a million and a half; the event holds
+each value twice and the old ones beside the new, so the bound lies well below that. Where a small value takes the place
+of a very large one nothing in the request tells of it; that operation's successor may be lost still.
+"""
 
 _MAX_CONNECTIONS = 4
 _CLEAN = {HTTPMethod.POST: frozenset({Shape.DATA}), HTTPMethod.GET: frozenset({Shape.NEITHER, Shape.DATA})}
@@ -115,19 +125,17 @@ class PooledTransport:
         async with self._leased() as transport:
             self._guard.before_send(write=_may_write(method, payload))
             response = await self._send(transport, request, sent)
-            spoilt = has_leftovers(transport)
-        exchange = Exchange(
-            event=Event.ANSWERED,
-            status=response.status_code,
-            headers={name.lower(): value for name, value in response.headers.items()},
-            body=response.content,
-        )
-        if spoilt or response.status_code >= 500:
-            await self._retire()
-        if response.status_code != 200 or read_answer(exchange).shape not in _CLEAN[method]:
+            if _is_in_doubt(transport, request, response):
+                await self._retire()
+        exchange = Exchange(Event.ANSWERED, response.status_code, response.headers, response.content)
+        if exchange.status != 200:
+            raise FailedExchange(exchange)
+        answer = read_answer(exchange)
+        if answer.shape not in _CLEAN[method]:
             raise FailedExchange(exchange)
         if self._redactor.is_echoed_in(exchange.body):
             raise FailedExchange(Exchange(Event.CREDENTIAL_ECHOED))
+        response.document = answer.document
         return response
 
     async def aclose(self) -> None:
@@ -136,8 +144,18 @@ class PooledTransport:
 
     async def _send(
         self, transport: httpx.AsyncBaseTransport, request: httpx.Request, sent: _SendWatch
-    ) -> httpx.Response:
-        """The whole answer, its body read."""
+    ) -> _ReadResponse:
+        """The whole answer, its body read; without one, no connection of a request that left is used again."""
+        try:
+            return await self._answer(transport, request, sent)
+        except FailedExchange as failed:
+            if failed.exchange.sent:
+                await self._retire()
+            raise
+
+    async def _answer(
+        self, transport: httpx.AsyncBaseTransport, request: httpx.Request, sent: _SendWatch
+    ) -> _ReadResponse:
         try:
             async with asyncio.timeout(self._deadline):
                 return await _exchange(transport, request)
@@ -172,7 +190,22 @@ class PooledTransport:
             await old.transport.aclose()
 
 
-async def _exchange(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> httpx.Response:
+class _ReadResponse(httpx.Response):
+    """An answer whose body was taken apart already, strictly; infrahub-sdk would have it read a second time."""
+
+    document: Mapping[str, Any]
+
+    def json(self, **_options: Any) -> Any:
+        """The body of a clean answer."""
+        return self.document
+
+
+def _is_in_doubt(transport: httpx.AsyncBaseTransport, request: httpx.Request, response: httpx.Response) -> bool:
+    """Whether the connection of an answered request may end, or answer, before it is asked again."""
+    return response.status_code >= 500 or len(request.content) > LARGE_REQUEST or has_leftovers(transport)
+
+
+async def _exchange(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> _ReadResponse:
     """The answer with its body read and decoded; a connection with half an answer on it is closed with it."""
     response = await transport.handle_async_request(request)
     try:
@@ -184,7 +217,7 @@ async def _exchange(transport: httpx.AsyncBaseTransport, request: httpx.Request)
     finally:
         await response.aclose()
     headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _FRAMING]
-    return httpx.Response(response.status_code, headers=headers, content=body, request=request)
+    return _ReadResponse(response.status_code, headers=headers, content=body, request=request)
 
 
 class _SendWatch:
@@ -207,8 +240,12 @@ class _SendWatch:
 
 def _may_write(method: HTTPMethod, payload: dict[str, Any] | None) -> bool:
     """Whether a request can change anything: every one but a GET and a document that is one query by its first word."""
-    text = None if payload is None else payload.get("query")
-    return method is not HTTPMethod.GET and not (isinstance(text, str) and text.startswith("query "))
+    return method is not HTTPMethod.GET and not (payload is not None and only_reads(payload.get("query")))
+
+
+def only_reads(document: object) -> bool:
+    """Whether a GraphQL document says by its first word that it changes nothing."""
+    return isinstance(document, str) and document.startswith("query ")
 
 
 def _encode(payload: dict[str, Any]) -> bytes:
@@ -224,7 +261,7 @@ def tls_context(settings: InfrahubSettings) -> ssl.SSLContext:
     if not settings.url.lower().startswith("https:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # never used, and cheap; httpx would load all authorities
     try:
-        context = ssl.create_default_context(cafile=settings.ca_file)
+        context = trusting(settings.ca_file)
     except OSError as exc:  # ssl.SSLError is one
         raise ConfigurationError(
             checked=f"the file of authorities for {settings.binding}",

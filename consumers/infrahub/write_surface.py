@@ -6,8 +6,9 @@ remember the id. Everything before the send is proven unwritten; everything afte
 Creates and updates go through one convergent upsert. The exception is a create of a kind that the server cannot match
 on an upsert, because it is keyed by a constraint alone: it goes through ``<Kind>Create`` under an id of ours that
 follows from destination, run and operation. If an earlier attempt did write, the server says that this id is in use,
-and reading it back on this branch tells whether the object is there. Two attempts must never overlap, or the server
-makes two nodes of one id: that is why the writer settles before it repeats, and why nothing here sends twice.
+and reading it back on this branch tells whether the object is there, and is there once. Two attempts must never
+overlap, or the server makes two nodes of one id: that is why the writer settles before it repeats, and why nothing here
+sends twice.
 """
 
 from __future__ import annotations
@@ -16,20 +17,18 @@ import json
 
 import structlog
 
-from consumers.infrahub.answers import Answer, Shape, read_answer
-from consumers.infrahub.classification import Row, Verdict, classify
-from consumers.infrahub.errors import StaleDestinationIdError
-from consumers.infrahub.exchange import Event, Exchange, FailedExchange
+from consumers.infrahub.classification import Verdict, classify
+from consumers.infrahub.exchange import FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
 from consumers.infrahub.mutations import Mutation, Peers, create_with_id, upsert
 from consumers.infrahub.observation import observe
 from consumers.infrahub.operation_checks import checked_kind, refuse_faults
-from consumers.infrahub.own_ids import own_node_id
+from consumers.infrahub.own_ids import count_of, own_id_text, own_node_id
 from consumers.infrahub.peers import InfrahubPeerResolver
 from consumers.infrahub.refusals import refusal
+from consumers.infrahub.unconfirmed import Attempted, UnconfirmedWrites
 from ledger.binding import DestinationBinding
-from ledger.destination import OutcomeUnknownError, PeerResolver, PlannedWriteDestination
-from ledger.plan.describe import SecretFields, object_text
+from ledger.destination import PeerResolver, PlannedWriteDestination
 from ledger.plan.errors import UnserializablePayloadValueError
 from ledger.plan.model import PlannedOperation
 from ledger.schema import DestinationSchema, Kind
@@ -54,6 +53,7 @@ class InfrahubWriteSurface(PlannedWriteDestination):
         self._schema = schema
         self._binding = binding
         self._run_id = run_id
+        self._unconfirmed = UnconfirmedWrites(gateway, schema)
 
     def new_peer_resolver(self) -> InfrahubPeerResolver:
         """A resolver for one apply, knowing nothing yet (P69)."""
@@ -114,80 +114,29 @@ class InfrahubWriteSurface(PlannedWriteDestination):
 
     async def _dispatch(self, operation: PlannedOperation, kind: Kind, mutation: Mutation) -> str:
         """The one write of an operation."""
-        try:
-            data = await self._gateway.execute(mutation.query, mutation.variables)
-            exchange, answer = Exchange(Event.ANSWERED, status=200), Answer(Shape.DATA, data=data)
-        except FailedExchange as failed:
-            exchange, answer = failed.exchange, read_answer(failed.exchange)
-        row = classify(observe(exchange, answer, mutation.expected))
+        reply = await self._gateway.write(mutation.query, mutation.variables)
+        row = classify(observe(reply.exchange, reply.answer, mutation.expected))
         if row.verdict is Verdict.APPLIED:
-            return str(answer.data[mutation.expected.field]["object"]["id"])
-        failure = _Failure(
-            operation, self._schema, row, exchange, self._gateway.code_of(answer), self._found(row, exchange, answer)
-        )
+            return str(reply.answer.data[mutation.expected.field]["object"]["id"])
+        attempted = Attempted(operation, row, reply)
         if row.verdict is Verdict.UNWRITTEN:
-            raise failure.stale()
-        own_id = mutation.expected.node_id
-        if row.verdict is Verdict.READ_BACK and own_id is not None and await self._is_there(kind, own_id, failure):
-            return own_id
-        raise failure.unknown()
+            raise self._unconfirmed.stale(attempted)
+        if row.verdict is Verdict.READ_BACK and mutation.expected.node_id is not None:
+            return await self._read_back(kind, mutation.expected.node_id, attempted)
+        raise self._unconfirmed.unknown(attempted)
 
-    def _found(self, row: Row, exchange: Exchange, answer: Answer) -> str:
-        if answer.shape is Shape.DATA and exchange.status == 200:
-            return f"{row.name}: {self._gateway.shown(json.dumps(answer.data))}"
-        return self._gateway.describe(exchange)
-
-    async def _is_there(self, kind: Kind, own_id: str, failure: _Failure) -> bool:
-        """Whether the object of our id is on this branch and of that kind: then an earlier attempt of ours made it."""
-        query = f"query OwnId($ids: [ID!]!) {{ {kind.kind}(ids: $ids) {{ edges {{ node {{ id }} }} }} }}"
+    async def _read_back(self, kind: Kind, own_id: str, attempted: Attempted) -> str:
+        """Our id is in use: an earlier attempt made the object where exactly one of that kind has it on this branch."""
         try:
-            data = await self._gateway.execute(query, {"ids": [own_id]})
-        except FailedExchange:
-            raise failure.unknown() from None  # foreign text is not masked
-        found = data.get(kind.kind)
-        edges = found.get("edges") if isinstance(found, dict) else None
-        return isinstance(edges, list) and edges == [{"node": {"id": own_id}}]
-
-
-class _Failure:
-    """What is known of a write that was not confirmed, in the words of an error."""
-
-    def __init__(
-        self,
-        operation: PlannedOperation,
-        schema: DestinationSchema,
-        row: Row,
-        exchange: Exchange,
-        code: str | None,
-        found: str,
-    ) -> None:
-        self._row = row
-        self._exchange = exchange
-        self._code = code
-        self._found = found
-        described = object_text(operation.kind, operation.identity, secrets=SecretFields(schema))
-        self._checked = f"{operation.action} {described} ({operation.operation_id})"
-        self._destination_id = operation.destination_id
-
-    def stale(self) -> StaleDestinationIdError:
-        """The destination's own not-found: nothing was written."""
-        return StaleDestinationIdError(
-            checked=self._checked,
-            expected=f"the object of the recorded id {self._destination_id}",
-            found=self._found,
-            next_action=self._row.next_action,
-        )
-
-    def unknown(self) -> OutcomeUnknownError:
-        """Everything else."""
-        if self._row.error is None:
-            raise RuntimeError(f"row {self._row.name!r} of the classification has nothing to raise")
-        return self._row.error(
-            checked=self._checked,
-            expected="ok: true and the node id",
-            found=self._found,
-            next_action=self._row.next_action,
-            sent=self._exchange.sent,
-            http_status=self._exchange.status,
-            code=self._code,
-        )
+            data = await self._gateway.read(own_id_text(kind.kind), {"ids": [own_id]})
+        except FailedExchange as failed:
+            found = self._gateway.describe(failed.exchange)
+            raise self._unconfirmed.own_id_unread(attempted, found) from None  # foreign text is not masked
+        count = count_of(own_id, data, kind.kind)
+        if count is None:
+            raise self._unconfirmed.own_id_unread(attempted, self._gateway.shown(json.dumps(data)))
+        if count > 1:
+            raise self._unconfirmed.own_id_doubled(attempted, count)
+        if count == 0:
+            raise self._unconfirmed.unknown(attempted)
+        return own_id

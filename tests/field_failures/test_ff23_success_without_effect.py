@@ -118,7 +118,7 @@ class Polite(PlannedWriteDestination):
     async def __call__(
         self, binding: DestinationBinding, *, run_id: str, guard: DispatchGuard
     ) -> AsyncIterator[OpenDestination]:
-        yield OpenDestination(writes=self, schema=parse_schema(DOCUMENT))
+        yield OpenDestination(writes=self, schema=parse_schema(DOCUMENT), longest_request=0.0)
 
 
 @pytest.mark.rules("P113", "P147", "G6")

@@ -120,7 +120,7 @@ class Judge:
         try:
             raw = read_committed(self.root, commit)
             gate = Gate(self.ledger, 1, BINDING, commit, Policy(), RunHistory(RUN_ID))
-            opened = OpenDestination(writes=self.destination, schema=self.destination.schema)
+            opened = OpenDestination(writes=self.destination, schema=self.destination.schema, longest_request=0.0)
             self._loop.run_until_complete(gate.admit(raw, opened))
         except RunRefusedError as refusal:
             return Verdict(type(refusal).__name__, refusal.findings, exit_code_of_refusal(refusal.findings))

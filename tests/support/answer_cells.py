@@ -54,6 +54,7 @@ _IN_USE = {"field_name": "id", "constraint": f"{SENT_ID} is already in use"}
 _ABOUT: tuple[Any, ...] = (
     {"identifier": SENT_ID},
     {"identifier": OTHER_ID},
+    {"identifier": OTHER_ID, "node_kind": "LabSite"},
     {"identifier": [SENT_ID]},
     _IN_USE,
     {**_IN_USE, "field_name": "name"},

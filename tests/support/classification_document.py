@@ -32,8 +32,11 @@ Every other part of an answer, whatever it says of itself, changes nothing.
 * **proven unwritten**: recorded as failed, nothing was written. It takes the destination's own word, as its only error,
   that it does not know the id that the update is keyed by, and no result beside it (P133, G5).
 * **may have written; our own id decides**: the id that we chose for a create is in use. It is read back on that branch:
-  if the object is there, an earlier attempt made it, and the operation is applied; else it is unknown.
-* **may have written**: recorded as unknown; the run stops, or sends the same operation again where its policy says so.
+  if there is exactly one such object, an earlier attempt made it, and the operation is applied. If there is none, it is
+  unknown with the refusal of that line; if there are two (attempts overlapped), or the server does not tell, with
+  `OwnIdDoubledError` or `OwnIdUnreadError`.
+* **may have written**: recorded as unknown; the run stops, or sends the same operation again if its policy says so and
+  the advice is not to make a fresh plan.
 
 The other refusals that prove "nothing written" are the program's own, from before a request is sent; see
 [refusals](refusals.md). "Sent: no" means that no byte can have left; such an operation is unknown all the same, but

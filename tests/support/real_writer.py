@@ -36,6 +36,7 @@ def short_times(root: Path, **changes: Any) -> WriterSettings:
         "request_timeout": 1.0,
         "margin": 0.2,
         "settle_seconds": 0.3,
+        "converge_wait": 0.05,
         "poll_interval": 0.05,
         "stop_poll_interval": 0.0,
         "open_attempts": 2,

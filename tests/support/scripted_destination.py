@@ -81,6 +81,7 @@ class ScriptedDestination(PlannedWriteDestination):
     before_open: Callable[[], None] | None = None
     surface: object | None = None
     waits_for_guard: bool = True
+    longest_request: float = 0.0
     reads_first: bool = False
     """Whether the first request of an attempt is a look-up; an answer then asks the guard for the write itself."""
     begun: list[str] = field(default_factory=list)
@@ -126,5 +127,6 @@ class ScriptedDestination(PlannedWriteDestination):
         yield OpenDestination(
             writes=self if self.surface is None else self.surface,
             schema=self.schema,
+            longest_request=self.longest_request,
             waits_for_guard=self.waits_for_guard,
         )

@@ -57,7 +57,7 @@ def refused(field_name: str, *errors: Any) -> httpx.Response:
 
 def found(kind: str, *nodes: dict[str, Any]) -> httpx.Response:
     """The answer of a look-up."""
-    return graphql({"data": {kind: {"edges": [{"node": node} for node in nodes]}}})
+    return graphql({"data": {kind: {"count": len(nodes), "edges": [{"node": node} for node in nodes]}}})
 
 
 @dataclass

@@ -14,14 +14,14 @@ from consumers.infrahub.schema import fetch_schema
 from ledger.checkup import Said, failure, good, skipped, warning
 from ledger.plan.keying import candidate_keys, cannot_be_supplied
 from ledger.plan.unfit_names import why_never_taken
-from ledger.schema import DestinationSchema, Kind
+from ledger.schema import DestinationSchema, KeyPath, Kind
 
 Identities = Callable[[DestinationSchema], Mapping[str, Sequence[str]]]
 """The kinds that a configuration writes, each with the fields that identify its objects, for a schema."""
 
 Convergence = Literal["human-friendly id", "constraint", "nothing"]
 
-_KEYLESS = "it has neither a human-friendly id nor a uniqueness constraint: each create would be one more object"
+_KEYLESS = "it has neither a human-friendly id nor a uniqueness constraint: every create would be one more object"
 _GIVE_KEY = "name these fields among the identifiers of its entry, or declare a key in the schema"
 _RENAME = "change that name in the schema, or leave the kind out of the configuration"
 _NEEDED = ("view", "create", "update")
@@ -93,7 +93,9 @@ class KindChecks:
         counted = f"{len(keys):,} kinds, {len(keys) - len(by_constraint):,} converge on their human-friendly id"
         if by_constraint:
             counted += f", {len(by_constraint):,} on a constraint alone"
-        return [good(counted, table=table), *problems] if not problems else [_counted(counted, table), *problems]
+        if problems:
+            return [warning(counted, "see the failures below", table=table), *problems]
+        return good(counted, table=table)
 
     async def permitted(self) -> Said | Sequence[Said]:
         """The account may read, make and change objects of every kind of the configuration, on this branch."""
@@ -133,22 +135,15 @@ def key_of(kind: Kind, identity: tuple[str, ...]) -> KindKey:
     keys = candidate_keys(kind)
     by: Convergence = "human-friendly id" if kind.human_friendly_id else "constraint" if keys else "nothing"
     if not keys:
-        problem = (
-            "it has neither a human-friendly id nor a uniqueness constraint: every create would be one more object"
-        )
-        return KindKey(kind.kind, by, (), identity, problem)
+        return KindKey(kind.kind, by, (), identity, _KEYLESS)
     lacking = [[f"{path.raw} {why}" for path in key if (why := _uncovered(kind, path, identity))] for key in keys]
     covered = next((key for key, lacks in zip(keys, lacking, strict=True) if not lacks), keys[0])
     problem = "" if not all(lacking) else "; or ".join(", ".join(lacks) for lacks in lacking)
     return KindKey(kind.kind, by, tuple(path.raw for path in covered), identity, problem)
 
 
-def _uncovered(kind: Kind, path: Any, identity: tuple[str, ...]) -> str | None:
+def _uncovered(kind: Kind, path: KeyPath, identity: tuple[str, ...]) -> str | None:
     return cannot_be_supplied(kind, path) or (None if path.field in identity else "is not in the identity")
-
-
-def _counted(counted: str, table: list[dict[str, Any]]) -> Said:
-    return warning(counted, "see the failures below", table=table)
 
 
 def _permissions_text(kinds: Sequence[str]) -> str:

@@ -13,17 +13,23 @@ from starlette.types import Receive, Scope, Send
 from consumers.infrahub.sandbox.errors import UNDEFINED, MutationRefusedError
 from consumers.infrahub.sandbox.execution import Answer, MutationField, located_error
 from consumers.infrahub.sandbox.faults import FaultAnswer
-from consumers.infrahub.sandbox.transport import close_connection
+from consumers.infrahub.sandbox.transport import close_connection, end_with_next_request
 
 _JSON = "application/json"
 _TEXT = "text/plain; charset=utf-8"
 _DEFUNCT = "Failed to read from defunct connection IPv4Address(('127.0.0.1', 7687))"
 _DATABASE_GONE = "Unable to connect to the database"
+_MERGING = "A merge is in progress; try again later."
+_MERGE_FAILED = "A merge failed and has to be recovered first."
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer ready to be sent. ``sent`` below the length of the body, or ``drop``, breaks the connection."""
+    """An answer ready to be sent.
+
+    ``sent`` below the length of the body, or ``drop``, breaks the connection; ``closes`` ends it behind the answer,
+    ``last`` when the next request comes.
+    """
 
     status: int = 200
     body: bytes = b""
@@ -31,6 +37,7 @@ class HttpAnswer:
     headers: tuple[tuple[str, str], ...] = ()
     drop: bool = False
     closes: bool = False
+    last: bool = False
     sent: int | None = None
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -38,6 +45,8 @@ class HttpAnswer:
         if self.drop:
             await close_connection(scope, send)
             return
+        if self.last:
+            end_with_next_request(scope)
         headers = [(b"content-type", self.content_type.encode()), (b"content-length", str(len(self.body)).encode())]
         headers += [(name.encode(), value.encode()) for name, value in self.headers]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
@@ -111,12 +120,28 @@ def faulty_answer(fault: FaultAnswer, answer: Answer, mutations: tuple[MutationF
             return json_answer({"data": None, "errors": [error]}, 503)
         case FaultAnswer.UNAUTHORISED_401:
             return unauthorised()
+        case FaultAnswer.TRUE_THEN_GONE:
+            return replace(json_answer(answer), last=True)
         case FaultAnswer.DEFUNCT_CONNECTION:
-            errors = [located_error(mutation, MutationRefusedError(_DEFUNCT)) for mutation in mutations]
-            return json_answer({"errors": errors, "data": {mutation.key: None for mutation in mutations}})
+            return _refused_by_all(mutations, _DEFUNCT)
+        case FaultAnswer.DATABASE_AWAY:
+            return _refused_by_all(mutations, _DATABASE_GONE, http_status=503)
+        case FaultAnswer.MERGE_IN_PROGRESS:
+            return _refused_by_all(mutations, _MERGING, code="MERGE_IN_PROGRESS", http_status=423)
+        case FaultAnswer.MERGE_RECOVERY_REQUIRED:
+            return _refused_by_all(mutations, _MERGE_FAILED, code="MERGE_RECOVERY_REQUIRED", http_status=423)
         case _:
             data = {key: _altered(fault, payload) for key, payload in (answer.get("data") or {}).items()}
             return json_answer({**answer, "data": data})
+
+
+def _refused_by_all(
+    mutations: tuple[MutationField, ...], message: str, *, code: str = UNDEFINED, http_status: int = 500
+) -> HttpAnswer:
+    """HTTP 200 in which each mutation, once begun, ended in the same error."""
+    error = MutationRefusedError(message, code, http_status)
+    errors = [located_error(mutation, error) for mutation in mutations]
+    return json_answer({"errors": errors, "data": {mutation.key: None for mutation in mutations}})
 
 
 def made_up_success(mutations: tuple[MutationField, ...]) -> Answer:

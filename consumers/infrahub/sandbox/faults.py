@@ -20,6 +20,8 @@ class FaultAnswer(StrEnum):
     """What the client gets. Those below the line are answered without writing unless the rule says otherwise."""
 
     TRUE = "true"
+    TRUE_THEN_GONE = "true-then-gone"
+    """The truth; then the connection is lost with its next request, as behind a write whose event is too large."""
     DROP = "drop"
     TEXT_500 = "text-500"
     NOT_JSON = "not-json"
@@ -29,14 +31,25 @@ class FaultAnswer(StrEnum):
     OTHER_ID = "other-id"
     EMPTY_ID = "empty-id"
     DEFUNCT_CONNECTION = "defunct-connection"
+    DATABASE_AWAY = "database-away"
     TRUNCATED = "truncated"
     # --- answered without writing
     SHED_429 = "shed-429"
     UNAVAILABLE_503 = "unavailable-503"
     UNAUTHORISED_401 = "unauthorised-401"
+    MERGE_IN_PROGRESS = "merge-in-progress"
+    MERGE_RECOVERY_REQUIRED = "merge-recovery-required"
 
 
-_UNWRITTEN = frozenset({FaultAnswer.SHED_429, FaultAnswer.UNAVAILABLE_503, FaultAnswer.UNAUTHORISED_401})
+_UNWRITTEN = frozenset(
+    {
+        FaultAnswer.SHED_429,
+        FaultAnswer.UNAVAILABLE_503,
+        FaultAnswer.UNAUTHORISED_401,
+        FaultAnswer.MERGE_IN_PROGRESS,
+        FaultAnswer.MERGE_RECOVERY_REQUIRED,
+    }
+)
 
 
 class FaultRule(BaseModel):

@@ -38,6 +38,13 @@ from consumers.infrahub.sandbox.store import DEFAULT_BRANCH, GLOBAL_BRANCH
 _RIGHTS = {"Create": ("create",), "Upsert": ("create", "update"), "Update": ("update",), "Delete": ("delete",)}
 """What an account must be allowed for each mutation of a kind."""
 
+_LARGEST_WRITE = 750_000
+"""Bytes of a write from which on the server loses the connection behind the answer.
+
+What it cannot send is an event of 1.5 MB, in which every value is twice. Old values are in there too; here the new ones
+are taken for the whole.
+"""
+
 
 class GraphQLEndpoint:
     """Authenticates, finds the branch, runs the request, and answers it truly or by a fault."""
@@ -61,7 +68,8 @@ class GraphQLEndpoint:
         branch = self._engine.store.branches.get(name)
         if branch is None:
             return plain_500() if name == GLOBAL_BRANCH else branch_not_found(name)
-        body = _body(await request.body())
+        raw = await request.body()
+        body = _body(raw)
         if isinstance(body, HttpAnswer):
             return body
         variables = body.get("variables") or {}
@@ -80,7 +88,8 @@ class GraphQLEndpoint:
         if credential == "reader" and not asked and (seen := self._engine.looked_into(prepared)):
             ending = "default" if name == DEFAULT_BRANCH else "other"
             return _denied([self._engine.permission(kind, "view", on=ending) for kind in seen])
-        return self._not_allowed(credential, name, asked) or await self._serve(prepared, body, sender)
+        answer = self._not_allowed(credential, name, asked) or await self._serve(prepared, body, sender)
+        return replace(answer, last=True) if asked and len(raw) > _LARGEST_WRITE else answer
 
     def _moment_refused(self, request: Request, *, reads: bool) -> HttpAnswer | None:
         """The refusal of a moment; on mutations any will do."""

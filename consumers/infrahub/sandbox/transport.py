@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from weakref import WeakSet
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,7 +27,23 @@ class TransportAccess:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application with the transport in its scope."""
         scope[_KEY] = getattr(getattr(send, "__self__", None), "transport", None)
+        if scope[_KEY] in _ENDING:
+            await close_connection(scope, send)
+            return
         await self._app(scope, receive, send)
+
+
+_ENDING: WeakSet[asyncio.BaseTransport] = WeakSet()
+"""Connections whose next request finds nobody."""
+
+
+def end_with_next_request(scope: Scope) -> None:
+    """Leave the client's connection open, and close it without an answer as soon as it is used again.
+
+    The server itself closes it some moments after the answer; a client that is quick enough sees just this.
+    """
+    if scope.get(_KEY) is not None:
+        _ENDING.add(scope[_KEY])
 
 
 async def close_connection(scope: Scope, _send: Send) -> None:

@@ -32,6 +32,47 @@ def test_a_dropped_answer_looks_the_same_whether_it_wrote_or_not(
     assert (entry.written, entry.fault) == (write, "drop")
 
 
+def test_a_connection_may_be_lost_behind_a_true_answer(lab: GraphQLClient, sandbox: RunningSandbox) -> None:
+    fault = sandbox.faults.add(FaultRule(answer=FaultAnswer.TRUE_THEN_GONE))
+    assert _upsert(lab, "first").json()["data"]["LabTagUpsert"]["ok"] is True
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+        _upsert(lab, "second")
+    assert (fault.fired, sandbox.store.count("LabTag"), len(sandbox.journal)) == (1, 1, 1)
+    assert _upsert(lab, "third").status_code == 200, "over a connection of its own"
+
+
+def test_a_write_of_more_than_an_event_holds_loses_the_connection_behind_it(
+    lab: GraphQLClient, sandbox: RunningSandbox
+) -> None:
+    device = sandbox.store.create(
+        "LabDevice", {"name": "sw1", "site": sandbox.store.create("LabSite", {"name": "dc1"})}
+    )
+    assert lab.mutate("LabDeviceUpsert", {"id": device, **values(notes="x" * 1_600_000)})["data"]
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+        _upsert(lab)
+    assert sandbox.store.count("LabTag") == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "extensions", "written"),
+    [
+        (FaultAnswer.DEFUNCT_CONNECTION, {"code": "UNDEFINED_ERROR", "http_status": 500}, 1),
+        (FaultAnswer.DATABASE_AWAY, {"code": "UNDEFINED_ERROR", "http_status": 503}, 1),
+        (FaultAnswer.MERGE_IN_PROGRESS, {"code": "MERGE_IN_PROGRESS", "http_status": 423}, 0),
+        (FaultAnswer.MERGE_RECOVERY_REQUIRED, {"code": "MERGE_RECOVERY_REQUIRED", "http_status": 423}, 0),
+    ],
+)
+def test_an_error_of_a_mutation_that_was_begun(
+    lab: GraphQLClient, sandbox: RunningSandbox, answer: FaultAnswer, extensions: dict[str, Any], written: int
+) -> None:
+    sandbox.faults.add(FaultRule(answer=answer))
+    response = _upsert(lab)
+    (error,) = response.json()["errors"]
+    assert (response.status_code, error["path"]) == (200, ["LabTagUpsert"])
+    assert error["extensions"] == {**extensions, "data": {}}
+    assert sandbox.store.count("LabTag") == written
+
+
 @pytest.mark.parametrize("write", [True, False])
 def test_a_500_of_text_looks_the_same_whether_it_wrote_or_not(
     lab: GraphQLClient, sandbox: RunningSandbox, write: bool

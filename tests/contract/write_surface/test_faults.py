@@ -29,9 +29,12 @@ LYING = {
     FaultAnswer.EMPTY_ID: errors.UnconfirmedWriteError,
     FaultAnswer.OTHER_ID: errors.OtherNodeError,
     FaultAnswer.DEFUNCT_CONNECTION: errors.DestinationFaultError,
+    FaultAnswer.DATABASE_AWAY: errors.DestinationFaultError,
     FaultAnswer.SHED_429: errors.AdmissionShedError,
     FaultAnswer.UNAVAILABLE_503: errors.DestinationFaultError,
     FaultAnswer.UNAUTHORISED_401: errors.CredentialRejectedError,
+    FaultAnswer.MERGE_IN_PROGRESS: errors.DestinationBusyError,
+    FaultAnswer.MERGE_RECOVERY_REQUIRED: errors.DestinationBusyError,
 }
 
 
@@ -47,7 +50,7 @@ def with_device(lab: Lab) -> str:
 
 
 def test_every_answer_that_the_sandbox_can_give_is_tried() -> None:
-    assert set(LYING) == set(FaultAnswer) - {FaultAnswer.TRUE}
+    assert set(LYING) == set(FaultAnswer) - {FaultAnswer.TRUE, FaultAnswer.TRUE_THEN_GONE}
 
 
 @pytest.mark.rules("G5", "G6", "P127", "P128", "P130", "P131")
@@ -83,6 +86,15 @@ async def test_g05_the_request_after_a_server_fault_is_not_lost(lab: Lab) -> Non
         with pytest.raises(errors.DestinationFaultError):
             await surface.apply_planned_operation(operation=operation, peers=peers)
         await surface.apply_planned_operation(operation=operation, peers=peers)
+
+
+@pytest.mark.rules("G5")
+async def test_g05_the_operation_behind_a_large_one_is_not_lost(lab: Lab) -> None:
+    """Behind such a write the server gives its connection up, and says so to nobody."""
+    notes, device = "x" * 2_000_000, with_device(lab)
+    large = update("LabDevice", {"name": "sw1"}, {"name": "sw1", "notes": notes}, destination_id=device)
+    await apply(lab, large, create("LabSite", {"name": "b"}, {"name": "b", "asset": "b"}))
+    assert [entry.written for entry in lab.sandbox.journal.entries()] == [True, True]
 
 
 @pytest.mark.rules("G4", "G6", "G7", "P59")

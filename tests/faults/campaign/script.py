@@ -131,6 +131,7 @@ def _times(rng: random.Random) -> dict[str, float]:
         "margin": margin,
         "lease_ttl": request_timeout + margin + rng.uniform(0.15, 0.5),
         "settle_seconds": rng.uniform(0.2, 0.35),
+        "converge_wait": 0.05,
         "poll_interval": rng.uniform(0.15, 0.4),
         "stop_poll_interval": rng.choice((0.0, 0.05)),
         "open_attempts": 2,

@@ -58,13 +58,14 @@ def may_be_said(form: Form, answer: Served, token: str) -> Say:
 
 
 def is_read_back(kind: str, node_id: str, answer: Served, token: str) -> bool:
-    """Whether the answer to the question for our own id shows that node and nothing else."""
+    """Whether the answer to the question for our own id shows that node, counts it once, and shows nothing else."""
     document: Any = read_strictly(answer.truth) if answer.truth is not None and answer.status == 200 else None
     if not isinstance(document, dict) or "errors" in document or echoes(answer.truth or b"", token):
         return False
     match document.get("data"):
         case dict() as data if isinstance(data.get(kind), dict):
-            return bool(data[kind].get("edges") == [{"node": {"id": node_id}}])
+            count = data[kind].get("count")
+            return type(count) is int and count == 1 and bool(data[kind].get("edges") == [{"node": {"id": node_id}}])
     return False
 
 

@@ -84,7 +84,7 @@ class Writes:
 
 def _read_back(random: Random) -> Served:
     """The answer to the question for our own id, right in half of all cases."""
-    document = {"data": {"LabVlan": {"edges": [{"node": {"id": _OWN_ID}}]}}}
+    document = {"data": {"LabVlan": {"count": 1, "edges": [{"node": {"id": _OWN_ID}}]}}}
     if random.random() < 0.5:
         return whole("read back", written(random, document))
     text = written(random, changed(random, document, TOKEN))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from consumers.infrahub.exchange import Event, Exchange
@@ -50,6 +50,13 @@ def _result(result: Any) -> Exchange:
 _SHED = {"data": None, "errors": [{"message": "Server is shedding load; retry later.", "extensions": {"code": 429}}]}
 _PEER = _error("Unable to find the node p / BuiltinTag", "NODE_NOT_FOUND", 404, node_kind="BuiltinTag", identifier="p")
 _STALE = _error("Unable to find the node id-1 / LabSite", "NODE_NOT_FOUND", 404, node_kind="LabSite", identifier="id-1")
+_KEY_HELD = _error(
+    "Node main-1 / LabSite uses this human-friendly ID, but does not exist on this branch. Please rebase this branch",
+    "NODE_NOT_FOUND",
+    404,
+    node_kind="LabSite",
+    identifier="main-1",
+)
 _OTHER_KIND = _error(
     "Node with id id-1 exists, but it is a BuiltinTag, not LabSite",
     "NODE_NOT_FOUND",
@@ -131,7 +138,16 @@ SAMPLES: tuple[Sample, ...] = (
     Sample("branch", _errors(_error("no", "BRANCH_ALREADY_MERGED", 400))),
     Sample("merge", _errors(_error("no", "MERGE_IN_PROGRESS", 423))),
     Sample("any other errors", _errors(_PEER)),
-    Sample("any other errors", _errors(_STALE), CREATE),
+    Sample("any other errors", _errors(_PEER), CREATE),
+    Sample("any other errors", _errors(_KEY_HELD), replace(CREATE, data={"next": {"id": "main-1"}})),
+    Sample("any other errors", _errors(_KEY_HELD), replace(CREATE, data={"all": [{"id": "x"}, {"id": "main-1"}]})),
+    Sample("any other errors", _errors(_KEY_HELD)),
+    Sample("any other errors", _errors({**_KEY_HELD, "path": ["Other"]}), CREATE),
+    Sample("any other errors", _errors(_KEY_HELD, _PEER), CREATE),
+    Sample("key elsewhere", _errors(_KEY_HELD), CREATE),
+    Sample(
+        "key elsewhere", _errors(_KEY_HELD), replace(CREATE, data={"next": {"id": "x"}, "name": {"value": "main-1"}})
+    ),
     Sample("any other errors", _errors(_error("bad", "ATTRIBUTE_CONSTRAINT_VIOLATION", 422, field_name="name"))),
     Sample("any other errors", _json({"data": {"LabVlanCreate": None}, "errors": [_IN_USE]}), CREATE),
     Sample("any other errors", _errors(_error("Too long", "UNDEFINED_ERROR", 422))),

@@ -171,3 +171,20 @@ def test_g11_while_planning_nobody_is_told_to_resume_a_run_that_does_not_exist(r
     advice = advice_while_planning(row)
     assert advice
     assert "resume" not in advice
+
+
+@pytest.mark.rules("G5", "G11")
+@pytest.mark.parametrize("row", [row for row in TABLE if row.next_action != "nothing"], ids=lambda row: row.name)
+def test_g11_every_advice_ends_in_this_run_or_in_another_plan(row: Row) -> None:
+    """And the writer repeats by itself only where the advice is to go on with the run."""
+    assert row.is_final is ("resume the run" not in row.next_action)
+    assert "resume the run" in row.next_action or "fresh plan" in row.next_action
+
+
+@pytest.mark.rules("G11")
+def test_g11_who_cannot_reach_the_holder_of_a_key_is_told_where_it_is() -> None:
+    """A fresh plan reads the same branch and does not see that object either."""
+    told = {row.name: row.next_action for row in TABLE if row.name in ("key elsewhere", "uniqueness")}
+    assert len(told) == 2
+    for words in told.values():
+        assert all(word in words for word in ("main", "rebase", "sibling kind", "fresh plan"))

@@ -99,7 +99,7 @@ async def test_g06_an_id_in_use_is_ours_when_it_is_read_back_on_this_branch() ->
     server = ScriptedInfrahub()
     assert await apply(server, SITE, in_use(), found("LabVlan", {"id": OWN_ID})) == OWN_ID
     assert server.sent[-1] == {
-        "query": "query OwnId($ids: [ID!]!) { LabVlan(ids: $ids) { edges { node { id } } } }",
+        "query": "query OwnId($ids: [ID!]!) { LabVlan(ids: $ids) { count edges { node { id } } } }",
         "variables": {"ids": [OWN_ID]},
     }
     assert str(server.requests[-1].url).endswith("/graphql/lab1")
@@ -116,24 +116,61 @@ async def test_an_object_read_back_is_remembered() -> None:
         assert await peers.resolve(**wanted) == OWN_ID
 
 
+@pytest.mark.rules("G5", "G6", "G11")
+async def test_g11_an_id_in_use_of_an_object_that_is_not_here_ends_in_a_fresh_plan() -> None:
+    """The id follows from the run: every repeat under that run would be told the same, for ever."""
+    with pytest.raises(errors.OwnIdElsewhereError, match="already in use") as caught:
+        await apply(ScriptedInfrahub(), SITE, in_use(), found("LabVlan"))
+    assert (caught.value.sent, caught.value.final) == (True, True)
+    assert "fresh plan" in caught.value.next_action
+    assert "resume" not in caught.value.next_action
+
+
+def rows_of(count: Any, *ids: str) -> Answer:
+    return graphql({"data": {"LabVlan": {"count": count, "edges": [{"node": {"id": node_id}} for node_id in ids]}}})
+
+
+@pytest.mark.rules("G5", "G6", "G11")
+@pytest.mark.parametrize("ids", [(OWN_ID,), (OWN_ID, OWN_ID)], ids=["one row", "two rows"])
+async def test_g06_two_objects_of_our_id_are_never_called_applied(ids: tuple[str, ...]) -> None:
+    """Two overlapping attempts may both have made one; the server shows them as one row and counts two."""
+    with pytest.raises(errors.OwnIdDoubledError, match="2 objects of our id") as caught:
+        await apply(ScriptedInfrahub(), SITE, in_use(), rows_of(2, *ids))
+    assert (caught.value.sent, caught.value.final) == (True, True)
+    assert all(word in caught.value.next_action for word in ("delete", "fresh plan"))
+
+
+UNTOLD: dict[str, Answer] = {
+    "another": found("LabVlan", {"id": "another"}),
+    "another beside": rows_of(2, OWN_ID, "another"),
+    "more rows than counted": rows_of(1, OWN_ID, OWN_ID),
+    "a row and none counted": rows_of(0, OWN_ID),
+    "one counted and no row": rows_of(1),
+    "counted as text": rows_of("1", OWN_ID),
+    "counted as truth": rows_of(True, OWN_ID),
+    "less than nothing": rows_of(-1),
+    "not counted": graphql({"data": {"LabVlan": {"edges": [{"node": {"id": OWN_ID}}]}}}),
+    "no list": graphql({"data": {"LabVlan": {"count": 0, "edges": None}}}),
+    "null": graphql({"data": {"LabVlan": None}}),
+    "nothing": graphql({"data": {}}),
+    "errors": graphql({"data": None, "errors": [{"message": "At most, one relationship expected"}]}),
+    "500": text("broken", 500),
+}
+
+
+@pytest.mark.rules("G5", "G6", "G11")
+@pytest.mark.parametrize("read_back", UNTOLD.values(), ids=UNTOLD)
+async def test_g05_an_id_in_use_whose_object_is_not_told_is_asked_for_again(read_back: Answer) -> None:
+    with pytest.raises(errors.OwnIdUnreadError, match="our id is in use") as caught:
+        await apply(ScriptedInfrahub(), SITE, in_use(), *[read_back] * 4)
+    assert (caught.value.sent, caught.value.final) == (True, False)
+    assert "resume the run" in caught.value.next_action
+
+
 @pytest.mark.rules("G5", "G6")
-@pytest.mark.parametrize(
-    "read_back",
-    [
-        found("LabVlan"),
-        found("LabVlan", {"id": "another"}),
-        found("LabVlan", {"id": OWN_ID}, {"id": OWN_ID}),
-        graphql({"data": {"LabVlan": None}}),
-        graphql({"data": {}}),
-        graphql({"data": None, "errors": [{"message": "At most, one relationship expected"}]}),
-        text("broken", 500),
-    ],
-    ids=["deleted or elsewhere", "another", "twice", "null", "nothing", "errors", "500"],
-)
-async def test_g05_an_id_in_use_that_cannot_be_read_back_is_unknown(read_back: Answer) -> None:
-    with pytest.raises(errors.OwnIdElsewhereError) as caught:
-        await apply(ScriptedInfrahub(), SITE, in_use(), read_back)
-    assert caught.value.sent is True
+async def test_g05_a_read_back_that_fails_once_is_made_again() -> None:
+    answers = (SITE, in_use(), text("away", 503), found("LabVlan", {"id": OWN_ID}))
+    assert await apply(ScriptedInfrahub(), *answers) == OWN_ID
 
 
 @pytest.mark.rules("G5")

@@ -251,11 +251,19 @@ async def test_an_answer_without_objects_is_no_hit(answer: Answer) -> None:
 
 
 @pytest.mark.rules("G5", "P132")
-@pytest.mark.parametrize("answer", [text("broken", 500), graphql({"errors": [{"message": "no"}]})])
-async def test_g05_a_look_up_that_failed_is_unknown_and_the_write_was_not_sent(answer: Answer) -> None:
+@pytest.mark.parametrize(
+    ("answer", "final"),
+    [
+        (text("broken", 500), False),
+        (graphql({"errors": [{"message": "no"}]}, 401), False),
+        (graphql({"errors": [{"message": "no"}]}), True),
+    ],
+    ids=["fault", "token", "refused"],
+)
+async def test_g05_a_look_up_that_failed_is_unknown_and_the_write_was_not_sent(answer: Answer, final: bool) -> None:
     with pytest.raises(PeerLookupFailedError) as caught:
-        await resolved(ScriptedInfrahub(), "LabSite", {"name": "dc1"}, answer)
-    assert caught.value.sent is False
+        await resolved(ScriptedInfrahub(), "LabSite", {"name": "dc1"}, *[answer] * 4)
+    assert (caught.value.sent, caught.value.final) == (False, final)
 
 
 @pytest.mark.parametrize("name", ["$core) { x }", 'a"b', "two\nlines", "\\", "Ünï"])

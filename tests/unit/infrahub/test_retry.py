@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import httpx
 import pytest
-import tenacity
 
 from consumers.infrahub import errors
-from consumers.infrahub.exchange import Event, Exchange, FailedExchange
+from consumers.infrahub.exchange import Event, Exchange
 from consumers.infrahub.gateway import InfrahubGateway
 from ledger.destination import OutcomeUnknownError
-from tests.support.operations import create
+from tests.support.operations import create, one
 from tests.support.scripted_infrahub import (
     Answer,
     Guard,
     LeaseTooShortError,
     ScriptedInfrahub,
     applied,
+    found,
     graphql,
     lab_settings,
     open_surface,
@@ -109,6 +109,41 @@ async def test_g02_the_guard_is_asked_again_before_each_repeat() -> None:
     assert (guard.asked, len(server.mutations)) == (3, 1)
 
 
+@pytest.mark.rules("G5", "P132")
+@pytest.mark.parametrize(
+    "passing",
+    [text("away", 503), text("broken", 500), httpx.ReadError("reset"), httpx.ReadTimeout("late"), graphql({}, 429)],
+    ids=lambda answer: getattr(answer, "reason_phrase", type(answer).__name__),
+)
+async def test_g05_a_look_up_of_an_apply_is_asked_again_where_that_may_go_better(passing: Answer) -> None:
+    """It changes nothing, whatever became of it; an operation of which no write left is no reason to stop a run."""
+    server = ScriptedInfrahub()
+    server.will_answer(
+        passing, found("LabSite", {"id": "s-1", "name": {"value": "a"}}), applied("LabDeviceUpsert", "d")
+    )
+    device = create("LabDevice", {"name": "d"}, {"name": "d"}, one("site", "LabSite", name="a"))
+    async with open_surface(server) as surface:
+        assert await surface.apply_planned_operation(operation=device, peers=surface.new_peer_resolver()) == "d"
+    assert len(server.sent) == 3
+
+
+@pytest.mark.rules("G5")
+async def test_g05_a_look_up_is_not_asked_for_ever() -> None:
+    server = ScriptedInfrahub()
+    server.will_answer(*[text("away", 503)] * 3)
+    device = create("LabDevice", {"name": "d"}, {"name": "d"}, one("site", "LabSite", name="a"))
+    with pytest.raises(errors.PeerLookupFailedError) as caught:
+        async with open_surface(server, attempts=3) as surface:
+            await surface.apply_planned_operation(operation=device, peers=surface.new_peer_resolver())
+    assert (caught.value.sent, len(server.sent)) == (False, 3)
+
+
+async def test_what_may_write_is_never_asked_like_a_query() -> None:
+    gateway = InfrahubGateway(None, lab_settings())  # type: ignore[arg-type]  # nothing is sent
+    with pytest.raises(ValueError, match="may write"):
+        await gateway.read("mutation Upsert { LabSiteUpsert { ok } }", {})
+
+
 @pytest.mark.parametrize(
     ("header", "expected"),
     [("1", 1.0), ("3", 2.0), ("", 0.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0), ("-5", 0.0), ("9" * 400, 0.0)],
@@ -116,7 +151,12 @@ async def test_g02_the_guard_is_asked_again_before_each_repeat() -> None:
 def test_the_servers_own_wait_is_honoured_up_to_the_bound(header: str, expected: float) -> None:
     settings = lab_settings(retry_wait=0, retry_wait_max=2)
     gateway = InfrahubGateway(None, settings)  # type: ignore[arg-type]  # nothing is sent
-    state = tenacity.RetryCallState(tenacity.AsyncRetrying(), None, (), {})
     exchange = Exchange(Event.ANSWERED, status=429, headers={"retry-after": header})
-    state.set_exception((FailedExchange, FailedExchange(exchange), None))
-    assert gateway._wait(state) == expected
+    assert gateway._wait(1, exchange) == expected
+
+
+def test_waits_grow_up_to_the_bound() -> None:
+    gateway = InfrahubGateway(None, lab_settings(retry_wait=1, retry_wait_max=6))  # type: ignore[arg-type]  # as above
+    refused = Exchange(Event.REFUSED)
+    longest = [max(gateway._wait(number, refused) for _ in range(300)) for number in (1, 2, 3, 4)]
+    assert [bound / 2 < seconds <= bound for bound, seconds in zip((1, 2, 4, 6), longest, strict=True)] == [True] * 4

@@ -86,6 +86,23 @@ async def test_a_create_is_one_upsert_without_any_id() -> None:
     }
 
 
+async def test_an_answer_is_taken_apart_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Strictly, below the library, which is handed what was read: each operation waits for it."""
+    server, loads, read = ScriptedInfrahub(), json.loads, []
+    server.will_answer(applied("LabSiteUpsert", "s-1"))
+
+    def counted(*given: Any, **how: Any) -> Any:
+        read.append(given)
+        return loads(*given, **how)
+
+    async with open_surface(server) as surface:
+        monkeypatch.setattr(json, "loads", counted)
+        operation = create("LabSite", {"name": "a"}, {"name": "a"})
+        await surface.apply_planned_operation(operation=operation, peers=surface.new_peer_resolver())
+        monkeypatch.undo()
+    assert len(read) == 1
+
+
 @pytest.mark.rules("P24", "P25", "P32", "P33", "P34", "P41", "P53", "P54")
 async def test_an_update_is_the_same_upsert_with_the_recorded_id_beside_the_data() -> None:
     server = ScriptedInfrahub()
@@ -330,6 +347,22 @@ async def test_g05_no_other_answer_says_whether_it_wrote(
     assert (caught.value.sent, caught.value.http_status, caught.value.code) == (True, status, code)
     assert caught.value.next_action
     assert len(server.mutations) == 1, "a write that may have landed is never repeated here"
+
+
+@pytest.mark.rules("G5", "G11")
+async def test_g11_a_key_that_is_held_out_of_reach_is_named_as_that() -> None:
+    """A fresh plan reads the same branch and plans the same create: alone it would lead round in a circle."""
+    held = error(
+        "Node main-1 / LabDevice uses this human-friendly ID, but does not exist on this branch. Please rebase ...",
+        field_name="LabDeviceUpsert",
+        code="NODE_NOT_FOUND",
+        http_status=404,
+        data={"node_kind": "LabDevice", "identifier": "main-1"},
+    )
+    with pytest.raises(errors.KeyElsewhereError, match="main-1") as caught:
+        await apply(ScriptedInfrahub(), device(), SITE, refused("LabDeviceUpsert", held))
+    assert (caught.value.sent, caught.value.final) == (True, True)
+    assert "rebase the branch" in caught.value.next_action
 
 
 @pytest.mark.rules("G11", "G5")
