@@ -13,8 +13,11 @@ from typing import Any, Literal
 from consumers.infrahub.observation import Expectation
 from ledger.schema import Kind
 
-Form = Literal["Upsert", "Create"]
+Form = Literal["Upsert", "Create", "Update"]
 Peers = str | list[str]
+
+_IN_NAMESPACES = frozenset({"BuiltinIPPrefix", "BuiltinIPAddress"})
+"""Generics of the server's own whose upsert puts an object without a named namespace into the default one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +40,23 @@ def upsert(
 ) -> Mutation:
     """The convergent write (P32): with the recorded id it is an update of that object, without any it is a create.
 
-    A create carries no id at all; a null one would take the id path (P25, P34).
+    A create carries no id at all; a null one would take the id path (P25, P34). A prefix or address is updated by
+    ``Update``: an upsert that does not name its namespace would move it into the default one, or end at what is there.
     """
+    form: Form = "Update" if destination_id is not None and _IN_NAMESPACES & {*kind.inherit_from} else "Upsert"
     data = write_data(kind, payload, peers)
     if destination_id is not None:
         data["id"] = destination_id
     expected = Expectation(
-        field=f"{kind.kind}Upsert",
-        action="create" if destination_id is None else "update",
-        node_id=destination_id,
-        data=data,
+        field=f"{kind.kind}{form}", action="create" if destination_id is None else "update", node_id=destination_id
     )
-    return Mutation(mutation_text(kind.kind, "Upsert"), {"data": data}, expected)
+    return Mutation(mutation_text(kind.kind, form), {"data": data}, expected)
 
 
 def create_with_id(kind: Kind, payload: Mapping[str, Any], peers: Mapping[str, Peers], *, own_id: str) -> Mutation:
     """A create under an id of ours, for kinds that the server cannot match on an upsert (ADR on own ids)."""
     data = {**write_data(kind, payload, peers), "id": own_id}
-    expected = Expectation(field=f"{kind.kind}Create", action="create", node_id=own_id, data=data)
+    expected = Expectation(field=f"{kind.kind}Create", action="create", node_id=own_id)
     return Mutation(mutation_text(kind.kind, "Create"), {"data": data}, expected)
 
 
