@@ -107,6 +107,10 @@ rules: $(BIN)/.installed ## write the pages of docs/ that are made from code and
 	@$(BIN)/python -m tests.support.message_documents
 	@$(BIN)/python -m tests.support.contract_document
 	@$(BIN)/python -m tests.support.openapi_document
+	@$(BIN)/python -m tests.support.metrics_document
+	@$(BIN)/python -m tests.support.cli_document
+	@$(BIN)/python -m tests.support.log_events_document
+	@$(BIN)/python -m tests.support.schema_document
 
 hostile: N = 10000
 hostile: SEED = 1

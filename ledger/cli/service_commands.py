@@ -31,7 +31,9 @@ WritersOption = Annotated[bool, typer.Option("--writers/--no-writers", help="App
 RelayOption = Annotated[bool, typer.Option("--relay/--no-relay", help="Publish events to Kafka, if it is configured.")]
 PortOption = Annotated[
     int | None,
-    typer.Option("--metrics-port", min=0, max=65535, help="Port for /metrics, /healthz and /readyz; 0 takes a free one."),
+    typer.Option(
+        "--metrics-port", min=0, max=65535, help="Port for /metrics, /healthz and /readyz; 0 takes a free one."
+    ),
 ]
 HostOption = Annotated[str, typer.Option("--metrics-host", help="Address for --metrics-port.")]
 
@@ -84,7 +86,9 @@ def down(context: typer.Context) -> int:
 
 def migrate(
     context: typer.Context,
-    status: Annotated[bool, typer.Option("--status", help="Only start the database and print where it is.")] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Change nothing; print where the database and its schema are.")
+    ] = False,
 ) -> int:
     """Update the schema of the ledger's database, as its administrator (APPLY_LEDGER_ADMIN_DSN)."""
     settings = settings_of(context)
@@ -99,7 +103,29 @@ def migrate(
         run_async(ledger_dsns(settings))
         people.print("the embedded database is up to date")
         return ExitCode.DONE
-    return run_async(_migrate(settings))
+    return run_async(_schema_status(settings) if status else _migrate(settings))
+
+
+async def _schema_status(settings: Settings) -> int:
+    """Print where the schema of the user's own server is; any role that may read it is enough, nothing is applied."""
+    from ledger.store.migrate import schema_state
+
+    dsn = settings.admin_dsn or settings.dsn
+    if dsn is None:
+        raise RuntimeError("called without a server")
+    state = await schema_state(dsn.get_secret_value())
+    people.print(f"the database is at schema {state.applied[-1] if state.applied else 'none'}")
+    for name in state.missing:
+        people.print(f"missing: {name}")
+    for name in state.unknown:
+        people.print(f"unknown to this program: {name}")
+    if state.unknown:
+        next_command("install the program that migrated it, or a newer one")
+    elif state.missing:
+        next_command("apply-ledger migrate")
+    else:
+        people.print("that is exactly the schema of this program")
+    return ExitCode.DONE
 
 
 async def _migrate(settings: Settings) -> int:

@@ -12,7 +12,7 @@ import hmac
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,38 @@ async def migrate(admin_dsn: str, *, folder: Path | None = None) -> list[str]:
             await connection.execute(query("narrow_database"))
             await connection.execute(query("restore_rights"))
     return [migration.version for migration in missing]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaState:
+    """The migrations of a database beside those of this program, each in order.
+
+    Attributes:
+        applied: what the database has.
+        missing: what this program has and the database lacks.
+        unknown: what the database has and this program does not know.
+    """
+
+    applied: tuple[str, ...]
+    missing: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+async def schema_state(dsn: str) -> SchemaState:
+    """Compare a database with this program; nothing is changed.
+
+    Args:
+        dsn: of any role that may read the schema, or of an administrator.
+
+    Raises:
+        LedgerUnavailableError, LedgerPermissionError: the server, the role.
+    """
+    known = [migration.version for migration in migrations()]
+    async with _admin(dsn) as connection:
+        with store_errors("the migrations of the ledger's database"):
+            applied = await _applied(connection)
+    missing = tuple(version for version in known if version not in applied)
+    return SchemaState(tuple(sorted(applied)), missing, tuple(sorted(set(applied) - set(known))))
 
 
 async def set_role_passwords(admin_dsn: str, passwords: Mapping[str, str]) -> None:

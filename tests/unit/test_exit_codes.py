@@ -9,7 +9,6 @@ import pytest
 from consumers.errors import LeaseLostError
 from ledger.exit_codes import MEANING, ExitCode
 from ledger.store.errors import FencedWriterError, LeaseHeldError, RelayFencedError, RelayHeldError
-from tests.support.refusals_document import refusals
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -28,7 +27,3 @@ def test_whoever_was_taken_over_ends_with_one_code_wherever_it_is_noticed() -> N
     """By the clock of the process, by the database before or at an append, or by the relay's cursor."""
     noticed = (LeaseLostError, LeaseHeldError, FencedWriterError, RelayHeldError, RelayFencedError)
     assert {error.exit_code for error in noticed} == {ExitCode.BUSY}
-
-
-def test_no_refusal_has_the_code_of_an_approval_because_nothing_asks_for_one() -> None:
-    assert [error.__name__ for error in refusals() if error.exit_code is ExitCode.APPROVAL_MISSING] == []
