@@ -162,7 +162,7 @@ def _rights(data: Mapping[str, Any], key: str, kind: str) -> Mapping[str, Any] |
 def _permitted_said(kinds: Sequence[str], denied: Mapping[str, list[str]], unknown: Sequence[str]) -> Sequence[Said]:
     said = [
         failure(
-            f"{_named(names, len(kinds))}: the account may not {' or '.join(actions)}",
+            f"{_named(names, len(kinds))}: the account may not {' or '.join(actions)}{_meaning(actions)}",
             "give its role these permissions on these kinds and this branch",
             kinds=names,
             actions=list(actions),
@@ -179,6 +179,11 @@ def _permitted_said(kinds: Sequence[str], denied: Mapping[str, list[str]], unkno
         )
     fine = len(kinds) - len(denied) - len(unknown)
     return said or [good(f"the account may {', '.join(_NEEDED)} all {fine:,} kinds", kinds=fine)]
+
+
+def _meaning(actions: Sequence[str]) -> str:
+    """Without the right to view, a server counts objects truly and refuses to show them: nothing is read as absent."""
+    return "; nothing of these can be planned, because the server refuses to show them" if "view" in actions else ""
 
 
 def _named(names: Sequence[str], total: int) -> str:

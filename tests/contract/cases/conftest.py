@@ -19,7 +19,9 @@ from tests.live.infrahub import HOME, LiveInfrahub
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
     """Address and token of a server that knows the kinds of the cases."""
     if request.param == "sandbox":
-        with RunningSandbox(sandbox_document(), token="contract-token", seed="own ids") as running:
+        with RunningSandbox(
+            sandbox_document(), token="contract-token", reader_token="reader-token", seed="own ids"
+        ) as running:
             yield running.url, running.token
         return
     live: LiveInfrahub = request.getfixturevalue("live_infrahub")

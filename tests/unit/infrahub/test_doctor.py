@@ -254,7 +254,10 @@ async def test_kinds_that_lack_the_same_rights_are_one_line() -> None:
     none = {"view": "DENY", "create": "DENY", "update": "DENY"}
     async with telling_infrahub(rights=dict.fromkeys(IDENTITIES, none)) as server:
         (said,) = (await _checkup(server))["permissions"]
-    assert said.found == "all 2 kinds: the account may not view or create or update"
+    assert said.found == (
+        "all 2 kinds: the account may not view or create or update; nothing of these can be planned, because the server"
+        " refuses to show them"
+    )
 
 
 @pytest.mark.rules("P40", "P43", "P45", "P60")
