@@ -48,7 +48,10 @@ def upsert(
     if destination_id is not None:
         data["id"] = destination_id
     expected = Expectation(
-        field=f"{kind.kind}{form}", action="create" if destination_id is None else "update", node_id=destination_id
+        field=f"{kind.kind}{form}",
+        action="create" if destination_id is None else "update",
+        node_id=destination_id,
+        data=data,
     )
     return Mutation(mutation_text(kind.kind, form), {"data": data}, expected)
 
@@ -56,7 +59,7 @@ def upsert(
 def create_with_id(kind: Kind, payload: Mapping[str, Any], peers: Mapping[str, Peers], *, own_id: str) -> Mutation:
     """A create under an id of ours, for kinds that the server cannot match on an upsert (ADR on own ids)."""
     data = {**write_data(kind, payload, peers), "id": own_id}
-    expected = Expectation(field=f"{kind.kind}Create", action="create", node_id=own_id)
+    expected = Expectation(field=f"{kind.kind}Create", action="create", node_id=own_id, data=data)
     return Mutation(mutation_text(kind.kind, "Create"), {"data": data}, expected)
 
 
