@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas
 import pyarrow.parquet as pq
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -103,6 +104,18 @@ async def test_plan_parquet_has_a_row_for_each_change_in_the_columns_of_infrahub
     # C47: as it stands, with no import step
     found = duckdb.sql(f"select source_id from read_parquet('{path}') where action <> 'create' order by 1").fetchall()
     assert found == [("blue",), ("red",)]
+
+
+def test_pandas_opens_every_table_unchanged(exported: Path) -> None:
+    tables = sorted(path for path in exported.rglob("*.parquet"))
+    assert {path.name for path in tables} == {"events.parquet", "runs.parquet", "operations.parquet", "plan.parquet"}
+    for path in tables:
+        frame = pandas.read_parquet(path)
+        stored = pq.read_table(path)
+        assert (list(frame.columns), len(frame)) == (stored.column_names, stored.num_rows), path.name
+    events = pandas.read_parquet(exported / "events.parquet")
+    assert str(events["recorded_at"].dtype) == "datetime64[us, UTC]"
+    assert list(events["position"]) == list(range(1, len(events) + 1))
 
 
 def _sql(name: str) -> str:
