@@ -74,7 +74,7 @@ async def test_ff06_a_create_that_the_server_could_not_match_again_is_refused_wh
     assert [answer["ok"] for answer in answers] == [True, True]
     assert answers[0]["object"]["id"] != answers[1]["object"]["id"]
 
-    rows = [{"id": 1, "address": "10.0.0.1", "fqdn": "a", "description": "red"}]
+    rows = [{"id": 1, "address": "10.0.0.1", "fqdn": "a", "description": "not there yet"}]
     for kind, identifiers, unproven in (
         ("DcimCable", ["color"], "neither"),
         ("DcimDeviceType", ["name"], "manufacturer__name__value"),
