@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 
-import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -21,6 +19,7 @@ from starlette.routing import Route
 from consumers.service.errors import StatusPortError
 from consumers.service.metrics import ServiceMetrics
 from consumers.service.parts import Part
+from ledger.http_server import address_of, listening, serve_until
 
 Faults = Callable[[], dict[str, str]]
 """What is wrong now, by part; empty where nothing is."""
@@ -51,8 +50,7 @@ class StatusServer:
         self._unready = unready
         self._refresh = refresh
         self._listener = _listen(host, port)
-        shown, bound = self._listener.getsockname()[:2]
-        self.address = f"http://[{shown}]:{bound}" if ":" in shown else f"http://{shown}:{bound}"
+        self.address = address_of(self._listener)
 
     async def run_until(self, stop: asyncio.Event) -> None:
         """Serve until ``stop`` is set."""
@@ -63,24 +61,7 @@ class StatusServer:
                 Route("/readyz", lambda request: self._answer(request, self._unready)),
             ]
         )
-        server = _Server(
-            uvicorn.Config(
-                app,
-                lifespan="off",
-                ws="none",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=1,
-            )
-        )
-        serving = asyncio.create_task(server.serve(sockets=[self._listener]), name="status")
-        waiting = asyncio.create_task(stop.wait())
-        await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        server.should_exit = True
-        await serving
+        await serve_until(stop, app, self._listener, name="status", end_within=1)
 
     async def _show_metrics(self, _request: Request) -> Response:
         await self._refresh()
@@ -94,26 +75,13 @@ class StatusServer:
         return JSONResponse({"ok": not found, "parts": state}, status_code=503 if found else 200)
 
 
-class _Server(uvicorn.Server):
-    """Leaves signals to the service, whose parts have to end in their own order."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
+        return listening(host, port)
     except OSError as exc:
-        listener.close()
         raise StatusPortError(
             checked="--metrics-port and --metrics-host",
             expected="an address that can be listened on",
             found=f"{host} port {port}: {exc.strerror or exc}",
             next_action="choose another port, or 0 for a free one",
         ) from exc
-    return listener

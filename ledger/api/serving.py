@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-
-import uvicorn
 
 from ledger.api.application import PagesMaker, create_app
 from ledger.api.audits import Audits
@@ -25,6 +22,8 @@ from ledger.api.service import ApiService
 from ledger.api.streaming import HeadWatch
 from ledger.audit.keys import KeyFolder
 from ledger.errors import ConfigurationError
+from ledger.http_server import Certificate, listening
+from ledger.http_server import serve_until as serve_application
 from ledger.plan.private_copy import copy_folder
 from ledger.plan.private_folder import remove_abandoned
 from ledger.store.ledger import Ledger
@@ -150,23 +149,15 @@ def listen(host: str, port: int, *, local: bool) -> socket.socket:
             found=host,
             next_action="leave --local out and make tokens (`apply-ledger token create`), or listen on loopback",
         )
-    listener: socket.socket | None = None
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(1024)
+        return listening(host, port)
     except OSError as exc:
-        if listener is not None:
-            listener.close()
         raise ApiAddressError(
             checked="--host and --port",
             expected="an address that can be listened on",
             found=f"{host} port {port}: {exc.strerror or exc}",
             next_action="choose another port, or 0 for a free one",
         ) from exc
-    return listener
 
 
 def _is_loopback(host: str) -> bool:
@@ -179,20 +170,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def address_of(listener: socket.socket, *, tls: bool = False) -> str:
-    """The URL under which a listener answers."""
-    shown, bound = listener.getsockname()[:2]
-    return f"http{'s' if tls else ''}://{f'[{shown}]' if ':' in shown else shown}:{bound}"
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """Files for TLS."""
-
-    certificate: Path
-    key: Path
-
-
 async def serve_until(
     stop: asyncio.Event,
     app: Gate,
@@ -202,33 +179,17 @@ async def serve_until(
     certificate: Certificate | None = None,
 ) -> None:
     """Serve until ``stop`` is set; streams end first, behind a whole event, so that their readers come back at once."""
-    server = _Server(
-        uvicorn.Config(
-            app,
-            lifespan="off",
-            ws="none",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=_END_WITHIN,
-            ssl_certfile=certificate.certificate if certificate else None,
-            ssl_keyfile=certificate.key if certificate else None,
-        )
+    await serve_application(
+        stop,
+        app,
+        listener,
+        name="api",
+        end_within=_END_WITHIN,
+        certificate=certificate,
+        before_end=partial(_end_what_goes_on, service),
     )
-    serving = asyncio.create_task(server.serve(sockets=[listener]), name="api")
-    waiting = asyncio.create_task(stop.wait(), name="stop")
-    await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+
+
+async def _end_what_goes_on(service: ApiService) -> None:
     await service.watch.close()
     await service.audits.close()
-    server.should_exit = True
-    await serving
-
-
-class _Server(uvicorn.Server):
-    """Leaves signals to who started it."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

@@ -73,11 +73,12 @@ def serve(
 async def _serve(
     settings: Settings, host: str, port: int, local: bool, read_only: bool, tls: tuple[Path, Path] | None
 ) -> int:
-    from ledger.api.serving import Certificate, Connections, address_of, listen, open_api, serve_until
+    from ledger.api.serving import Connections, listen, open_api, serve_until
     from ledger.cli.api_orders import CommandOrders
     from ledger.cli.checkpoint_commands import key_folder
     from ledger.cli.serving import until_signalled
     from ledger.dashboard.application import Dashboard
+    from ledger.http_server import Certificate, address_of
 
     listener = listen(host, port, local=local)
     try:

@@ -16,10 +16,11 @@ from ledger.api.gate import Gate
 from ledger.api.limits import ApiLimits
 from ledger.api.orders import Orders
 from ledger.api.service import ApiService
-from ledger.api.serving import Connections, address_of, listen, open_api, serve_until
+from ledger.api.serving import Connections, listen, open_api, serve_until
 from ledger.api.tokens import Role, new_token
 from ledger.audit.keys import KeyFolder
 from ledger.dashboard.application import Dashboard
+from ledger.http_server import address_of
 from ledger.store.served import ServedLedger
 
 BASE = "/api/v1"
