@@ -182,6 +182,27 @@ LINES = (
         "tests/integration/roles/test_calls.py",
     ),
     LoadBearing(
+        "G8 state of an order",
+        "ledger/audit/orders.py",
+        "if order.state not in expected:",
+        "if False:",
+        "tests/integration/audit/test_orders_in_verify.py",
+    ),
+    LoadBearing(
+        "G8 epoch of the last claim",
+        "ledger/audit/events.py",
+        "if claimed not in (None, self.row.writer_epoch):",
+        "if False:",
+        "tests/integration/audit/test_orders_in_verify.py",
+    ),
+    LoadBearing(
+        "a living process keeps its folder",
+        "ledger/plan/private_folder.py",
+        "fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an OSError where its process lives",
+        "pass",
+        "tests/unit/plan/test_private_folder.py",
+    ),
+    LoadBearing(
         "G9 one outcome per attempt",
         "ledger/projections/runs.py",
         "if all(attempt.attempt != number for attempt in attempts):",
