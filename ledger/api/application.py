@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
@@ -82,7 +83,7 @@ def _routed(service: ApiService) -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(authorise)],
+        dependencies=[Depends(authorise), Depends(_refuse_unknown_parameters)],
         redirect_slashes=False,
         telemetry=NO_TELEMETRY,
     )
@@ -122,6 +123,22 @@ def _about(app: FastAPI) -> APIRouter:
         return answer_bytes(request, json.dumps(app.openapi()).encode())
 
     return router
+
+
+def _refuse_unknown_parameters(request: Request) -> None:
+    """A parameter that an address does not know is refused: whoever sends it believes that it does something.
+
+    Raises:
+        RequestValidationError: naming each.
+    """
+    path = request.scope["route"].path
+    if not request.query_params or not path.startswith(BASE):
+        return
+    parameters = _document(request.app)["paths"][path][request.method.lower()].get("parameters", ())
+    known = {parameter["name"] for parameter in parameters if parameter["in"] == "query"}
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        raise RequestValidationError([{"loc": ("query", name), "msg": "no such parameter"} for name in unknown])
 
 
 def addresses(app: FastAPI) -> list[Address]:

@@ -30,8 +30,6 @@ async def ordering(
 ) -> AsyncIterator[Served]:
     monkeypatch.setenv("INFRAHUB_API_TOKEN", SECRET)
     await several_runs(recording)
-    [order] = [order for order in await recording.ledger.open_orders(1) if order.run_id == "run-2"]
-    await recording.writer.close_order(recording.lease, order.inbox_id, "done")
     destination = DestinationSettings(url=BINDING.url, branch=BINDING.branch)
     installation = Settings(destination=(destination,), cache_dir=tmp_path / "runs")
     async with (

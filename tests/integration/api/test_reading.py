@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from ledger.api.cursors import new_cursor
+from ledger.api.tokens import Role
 from ledger.chain import event_hash
 from ledger.projections.run_summary import fold_run
 from tests.support.api import BASE, Served
@@ -252,3 +253,28 @@ async def test_g11_a_filter_that_is_none_is_refused_by_name(api: Served, path: s
         assert (problem["code"], problem["status"]) == ("InvalidRequestError", 422)
         for name in query:
             assert name in problem["found"]
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/bindings?limit=1",
+        "/bindings/1?run=run-1",
+        "/workers?state=live",
+        "/runs?colour=red",
+        "/bindings/1/runs/run-1?x",
+    ],
+)
+async def test_g11_a_parameter_that_an_address_does_not_know_is_refused(api: Served, path: str) -> None:
+    async with api.client(Role.READER) as client:
+        answer = await client.get(f"{BASE}{path}")
+    assert answer.status_code == 422, answer.text
+    assert path.partition("?")[2].partition("=")[0] in answer.json()["found"]
+
+
+@pytest.mark.rules("G11")
+async def test_g11_events_of_a_run_that_is_not_there_are_not_an_empty_list(api: Served) -> None:
+    async with api.client(Role.AUDITOR) as client:
+        answer = await client.get(f"{BASE}/bindings/1/runs/run-nowhere/events")
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:apply-ledger:problem:not-there")
