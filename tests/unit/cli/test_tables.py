@@ -95,9 +95,7 @@ def _summary(**changes: Any) -> dict[str, Any]:
 def test_g05_a_refused_attempt_says_that_an_earlier_one_of_its_run_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = _Terminal(monkeypatch, 200)
     run_display.print_run(_summary())
-    assert "this attempt wrote nothing; what earlier attempts of this run wrote stays: 2 applied" in (
-        terminal.data.getvalue()
-    )
+    assert "this attempt wrote nothing; writes of earlier attempts stay: 2 applied" in terminal.data.getvalue()
     for other in ({"started_position": None, "applied": 0}, {"state": "stopped"}):
         terminal = _Terminal(monkeypatch, 200)
         run_display.print_run(_summary(**other))

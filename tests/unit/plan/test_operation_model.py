@@ -86,19 +86,19 @@ def test_a_record_with_a_wrong_key_is_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.rules("A28", "C18")
 def test_a_delete_carries_no_payload_and_others_need_one() -> None:
-    with pytest.raises(ValidationError, match="A28"):
+    with pytest.raises(ValidationError, match="a delete carries no payload"):
         decoded(record("delete", payload={}))
     for action in ("create", "update"):
         values = record(action)
         del values["payload"]
-        with pytest.raises(ValidationError, match="A28"):
+        with pytest.raises(ValidationError, match="needs a payload"):
             decoded(values)
 
 
 @pytest.mark.rules("A41", "A44", "P24")
 @pytest.mark.parametrize("action", ["create", "delete"])
 def test_only_an_update_records_a_destination_id(action: str) -> None:
-    with pytest.raises(ValidationError, match="A41"):
+    with pytest.raises(ValidationError, match="carries no destination_id"):
         decoded(record(action, destination_id="18d5"))
 
 
@@ -111,13 +111,13 @@ def test_a_recorded_id_is_never_blank(blank: str) -> None:
 
 @pytest.mark.rules("A37", "A38", "A46")
 def test_an_identity_component_without_a_write_source_is_refused() -> None:
-    with pytest.raises(ValidationError, match="A46"):
+    with pytest.raises(ValidationError, match="neither in the payload nor in a relationship"):
         decoded(record(payload={"description": "x"}))
 
 
 @pytest.mark.rules("A39")
 def test_a_field_with_two_write_sources_is_refused() -> None:
-    with pytest.raises(ValidationError, match="A39"):
+    with pytest.raises(ValidationError, match="in the payload and in a relationship"):
         decoded(rack(payload={"name": "r1", "site": site()}))
 
 
@@ -134,27 +134,27 @@ def test_a_component_that_crosses_a_relationship_is_the_peers_identity() -> None
     assert decoded(rack()).identity["site"] == site()
     reference = rack()["relationships"][0]
     for other in ({**reference, "peers": [{"name": "dc2"}]}, {**reference, "peer_kind": "LocationBuilding"}):
-        with pytest.raises(ValidationError, match="A46"):
+        with pytest.raises(ValidationError, match="differs from the value that would be written"):
             decoded(rack(relationships=[other]))
 
 
 @pytest.mark.rules("A46")
 @pytest.mark.parametrize(("recorded", "written"), [(1, True), (1, 1.0), (0, False), (0.0, -0.0), (1, "1"), (None, "")])
 def test_identity_and_payload_are_compared_as_bytes(recorded: Any, written: Any) -> None:
-    with pytest.raises(ValidationError, match="A46"):
+    with pytest.raises(ValidationError, match="differs from the value that would be written"):
         decoded(record(identity={"asn": recorded}, payload={"asn": written}))
 
 
 @pytest.mark.rules("A26")
 def test_an_empty_identity_is_refused() -> None:
-    with pytest.raises(ValidationError, match="A26"):
+    with pytest.raises(ValidationError, match="identity is empty"):
         decoded(record(identity={}))
 
 
 @pytest.mark.rules("A34", "C19")
 @pytest.mark.parametrize("peers", [[], [{"name": "a"}, {"name": "b"}]])
 def test_cardinality_one_has_exactly_one_peer(peers: list[Any]) -> None:
-    with pytest.raises(ValidationError, match="A34"):
+    with pytest.raises(ValidationError, match="has cardinality one and"):
         RelationshipReference(field="site", peer_kind="LocationSite", cardinality="one", peers=peers)
 
 

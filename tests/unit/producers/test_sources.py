@@ -78,9 +78,7 @@ def test_g11_a_line_that_is_no_record_is_refused_by_number(tmp_path: Path, line:
 def test_g11_every_line_that_is_no_record_is_named_and_no_row_behind_the_first_is_given(tmp_path: Path) -> None:
     source = _source(tmp_path, a=b'{"id":1}\n[1]\n{"id":2}\n\n{"id":3}\n{"a":NaN}\n{broken\n')
     given: list[Any] = []
-    with pytest.raises(
-        SourceUnreadableError, match=r"3 lines that are none, the first of them in a\.jsonl line 2"
-    ) as caught:
+    with pytest.raises(SourceUnreadableError, match=r"3 invalid lines, the first of them in a\.jsonl line 2") as caught:
         given.extend(source.rows("a"))
     assert given == [{"id": 1}]
     assert [finding.checked for finding in caught.value.findings] == [f"a.jsonl line {number}" for number in (2, 4, 7)]
@@ -88,7 +86,7 @@ def test_g11_every_line_that_is_no_record_is_named_and_no_row_behind_the_first_i
 
 def test_g11_of_many_lines_that_are_no_records_a_hundred_are_named(tmp_path: Path) -> None:
     source = _source(tmp_path, a=b"[]\n" * 1_000)
-    with pytest.raises(SourceUnreadableError, match="1,000 lines") as caught:
+    with pytest.raises(SourceUnreadableError, match="1,000 invalid lines") as caught:
         list(source.rows("a"))
     assert len(caught.value.findings) == 100
 
