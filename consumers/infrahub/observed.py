@@ -105,8 +105,10 @@ def _want_peer(schema: DestinationSchema, wanted: Wanted, kind: str, identity: M
 
 
 def kinds_of_interest(schema: DestinationSchema, operations: Iterable[PlannedOperation]) -> set[str]:
-    """The kinds that these operations write or refer to; of a generic every kind below it."""
-    return set(_wanted(schema, operations))
+    """The kinds that these operations write or refer to, even with no peer; of a generic every kind below it."""
+    stored = tuple(operations)
+    named = {reference.peer_kind for operation in stored for reference in operation.relationships or ()}
+    return set(_wanted(schema, stored)).union(*map(schema.concrete_kinds, named))
 
 
 def narrowed(document: Mapping[str, Any], kinds: Collection[str]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from consumers.infrahub import rehearsed
+from consumers.infrahub.observed import kinds_of_interest, narrowed
 from consumers.infrahub.rehearsed import open_rehearsal
 from consumers.infrahub.sandbox.seeding import Seeded
 from consumers.infrahub.write_surface import InfrahubWriteSurface
@@ -15,6 +16,7 @@ from consumers.rehearsal import Effect, Rehearsal, RehearsalSummary
 from ledger.binding import DestinationBinding
 from ledger.destination import ObservedObject, PeerPointer
 from ledger.plan.model import PlannedOperation
+from ledger.schema import parse_schema
 from tests.support.lab_schema import attribute, lab_document, node
 from tests.support.operations import create, delete, many, one, update
 
@@ -75,6 +77,17 @@ async def test_a_create_that_meets_its_object_is_told_as_the_update_that_it_is()
     assert [item.record() for item in effects[0].fields] == [
         {"field": "description", "before": "theirs", "after": "mine"}
     ]
+
+
+@pytest.mark.rules("P98", "G11")
+async def test_a_set_without_a_peer_is_rehearsed_although_no_operation_names_one_of_its_kind() -> None:
+    """The schema that is rehearsed on is cut to the kinds of the plan, and the write surface asks for the peer's."""
+    operations = [create("LabSite", {"name": "dc1"}, {"name": "dc1"}, many("tags", "BuiltinTag"))]
+    document = lab_document()
+    kinds = kinds_of_interest(parse_schema(document), operations)
+    assert kinds == {"LabSite", "BuiltinTag"}
+    effects, _ = await _rehearse(operations, document=dict(narrowed(document, kinds)))
+    assert _told(effects) == [("dc1", "created")]
 
 
 @pytest.mark.rules("P83", "P93", "G11")
