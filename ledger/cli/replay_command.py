@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from ledger.cli.drill_command import drill
 from ledger.cli.output import (
     OutputForm,
     clock,
+    people,
     write_document,
     write_record_line,
     write_rows,
@@ -153,7 +155,7 @@ def replay(
 
 def _asked_for(
     settings: Settings, wanted: _Wanted, *, state: bool, at: str | None, diff: tuple[str, str] | None
-) -> tuple[AsyncIterator[dict[str, Any]], _Shape]:
+) -> tuple[AsyncGenerator[dict[str, Any], None], _Shape]:
     """The records of the one question that was asked, and how they are written."""
     from ledger.audit.window import place_of
 
@@ -216,22 +218,31 @@ class _Shape:
     spare: Sequence[str]
 
 
-async def _write(records: AsyncIterator[dict[str, Any]], shape: _Shape, limit: int | None, form: OutputForm) -> None:
-    if form is OutputForm.NDJSON:
-        write_stream_head(shape.stream)
-        async for record in _first(records, limit):
-            write_record_line(record)
-    elif form is OutputForm.JSON:
-        write_document([record async for record in _first(records, limit)])
-    else:
-        rows: list[dict[str, Any]] = []
-        total = 0
-        async for record in records:
-            total += 1
-            if len(rows) < (limit or _SHOWN):
-                shown = {"recorded_at": clock(record["recorded_at"]), "in_doubt": record.get("in_doubt") or None}
-                rows.append({**record, **shown})
-        write_rows(rows, form=form, stream=shape.stream, columns=shape.columns, total=total, spare=shape.spare)
+async def _write(
+    records: AsyncGenerator[dict[str, Any], None], shape: _Shape, limit: int | None, form: OutputForm
+) -> None:
+    # closed here: what is left to the end of the loop is closed beside the connections that it reads from
+    async with aclosing(records):
+        if form is OutputForm.NDJSON:
+            write_stream_head(shape.stream)
+            async for record in _first(records, limit):
+                write_record_line(record)
+        elif form is OutputForm.JSON:
+            write_document([record async for record in _first(records, limit)])
+        else:
+            await _print(records, shape, limit or _SHOWN)
+
+
+async def _print(records: AsyncIterator[dict[str, Any]], shape: _Shape, limit: int) -> None:
+    rows = [_shown(record) async for record in _first(records, limit + 1)]
+    shown = rows[:limit]
+    write_rows(shown, form=OutputForm.TABLE, stream=shape.stream, columns=shape.columns, spare=shape.spare)
+    if len(rows) > len(shown):  # to say how many there are would mean to read them all
+        people.print(f"the first {len(shown):,}, and more follow; --limit shows more, --from later ones", style="dim")
+
+
+def _shown(record: dict[str, Any]) -> dict[str, Any]:
+    return {**record, "recorded_at": clock(record["recorded_at"]), "in_doubt": record.get("in_doubt") or None}
 
 
 async def _first(records: AsyncIterator[dict[str, Any]], limit: int | None) -> AsyncIterator[dict[str, Any]]:
@@ -243,7 +254,7 @@ async def _first(records: AsyncIterator[dict[str, Any]], limit: int | None) -> A
         left = None if left is None else left - 1
 
 
-async def _events(settings: Settings, wanted: _Wanted) -> AsyncIterator[dict[str, Any]]:
+async def _events(settings: Settings, wanted: _Wanted) -> AsyncGenerator[dict[str, Any], None]:
     from ledger.audit import replay_record
     from ledger.audit.window import before, last_position
 
@@ -276,7 +287,7 @@ async def _of_object_or_run(
             return
 
 
-async def _states(settings: Settings, wanted: _Wanted, at: Place | None) -> AsyncIterator[dict[str, Any]]:
+async def _states(settings: Settings, wanted: _Wanted, at: Place | None) -> AsyncGenerator[dict[str, Any], None]:
     from ledger.audit.state import state_records
     from ledger.audit.window import last_position
 
@@ -294,7 +305,9 @@ async def _states(settings: Settings, wanted: _Wanted, at: Place | None) -> Asyn
                     yield record
 
 
-async def _changes(settings: Settings, wanted: _Wanted, places: tuple[Place, Place]) -> AsyncIterator[dict[str, Any]]:
+async def _changes(
+    settings: Settings, wanted: _Wanted, places: tuple[Place, Place]
+) -> AsyncGenerator[dict[str, Any], None]:
     """Two positions mean something in one log only, so there must be one."""
     from ledger.audit.state import change_records
     from ledger.audit.window import last_position

@@ -52,6 +52,13 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     (change,) = _documents(cli, "replay", "--diff", str(description["position"] - 1), "2999-01-01", *here)
     assert change["fields"] == {"description": {"before": "warm", "after": "hot"}}
     assert cli.run("replay", "--at", "7").returncode == 64
+    cut = cli.run("replay", *here, "--limit", "2")
+    assert (cut.returncode, "the first 2, and more follow" in cut.stderr) == (0, True)
+    assert "ERROR" not in cut.stderr
+    for form in ("json", "ndjson"):
+        assert cli.run("replay", *here, "--limit", "2", "--output", form).stderr == ""
+    assert cli.run("replay", "--state", *here, "--limit", "1", "--output", "ndjson").stderr == ""
+    assert "more follow" not in cli.run("replay", *here, "--limit", "500").stderr
 
     note, key = _published(cli, here)
     report = _documents(cli, "verify", *here, "--checkpoint", note, "--key", key)
