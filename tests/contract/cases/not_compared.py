@@ -71,4 +71,10 @@ NOT_COMPARED: tuple[NotCompared, ...] = (
         "It is another one on each machine.",
         "Delays are faults of the sandbox.",
     ),
+    NotCompared(
+        "What `tests/contract/sandbox` and `tests/contract/write_surface` look at.",
+        "They hold the sandbox's own store, journal and faults in their hands.",
+        "Their answers are those of the cases. The write surface and the reader are tried on both servers by the same"
+        " tests in `tests/contract/cases`, and on the real one in `tests/live`.",
+    ),
 )
