@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from ledger.api import audit_models as models
+from ledger.api.audit_work import Evidence
 from ledger.api.cursors import new_cursor, read_cursor
 from ledger.api.errors import InvalidEvidenceError, InvalidPlaceError, not_there
 from ledger.api.models import Page
@@ -55,10 +56,8 @@ class AuditReader:
         last = events[0].hash if events else b""
         return [version("apply-ledger").encode(), what.encode(), str(row.id).encode(), str(position).encode(), last]
 
-    def trusted(
-        self, row: BindingRow, order: models.VerifyOrder
-    ) -> tuple[list[TrustedCheckpoint], TrustedCheckpoint | None]:
-        """The checkpoints that a verification is to compare with, and the one that it begins at.
+    def evidence(self, row: BindingRow, order: models.VerifyOrder) -> Evidence:
+        """What a verification is to compare with.
 
         Raises:
             InvalidEvidenceError: a note or a key is none.
@@ -66,16 +65,16 @@ class AuditReader:
             CheckpointOfNoBindingError: one is of another binding.
             KeyUnreadableError: a key of this installation is none.
         """
-        keys = self._keys(order.keys) if order.checkpoints or order.resume_from is not None else []
+        keys = self._keys(order.keys)
         kept = [_trusted(text, f"checkpoints {number}", keys) for number, text in enumerate(order.checkpoints)]
         start = None if order.resume_from is None else _trusted(order.resume_from, "resume_from", keys)
         kept += [] if start is None else [start]
         require_of_these(kept, [row])
-        return kept, start
+        return Evidence(kept, start, keys)
 
     def _keys(self, given: Sequence[str]) -> list[VerifyingKey]:
         if not given:
-            return [known.key for known in self.key_folder.known()]
+            return self.key_folder.public_keys()
         try:
             return [parse_verifying_key(text) for text in given]
         except KeyUnreadableError as exc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -153,13 +154,12 @@ async def diff(
 )
 async def verify(
     asker: Auditing, reader: Reader, binding_id: BindingId, order: models.VerifyOrder = _NOTHING_KEPT
-) -> models.VerifyView:
+) -> Response:
     """The report of `verify`: chain, plans, outcomes, projections, and every checkpoint. Read it where you trust the
     server; else verify an export, or with the command, against a checkpoint that was kept elsewhere."""
     row = await reader.binding_row(binding_id)
-    kept, start = reader.trusted(row, order)
-    report = await asker.result(audit_work.verification(row, kept, start))
-    return models.VerifyView.model_validate(report.document())
+    report = await asker.result(audit_work.verification(row, reader.evidence(row, order)))
+    return Response(json.dumps(report.document(), ensure_ascii=False), media_type="application/json")
 
 
 @router.get(

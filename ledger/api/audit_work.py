@@ -17,6 +17,7 @@ from ledger.audit.export.layout import size_below
 from ledger.audit.heads import TrustedCheckpoint
 from ledger.audit.proof import proof_file, prove_operation
 from ledger.audit.report import VerifyReport
+from ledger.audit.signed_note import VerifyingKey
 from ledger.audit.state import change_records, state_records
 from ledger.audit.verify import verify_binding
 from ledger.plan.files import write_failures_of
@@ -81,15 +82,27 @@ async def _tell(audit: Audit[None], stream: str, records: Records) -> None:
     audit.say(bytes(lines) + end_line(stream, count))
 
 
-def verification(
-    row: BindingRow, kept: Sequence[TrustedCheckpoint], start: TrustedCheckpoint | None
-) -> Work[VerifyReport]:
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a verification compares with: checkpoints that were kept, the one to resume from, keys that are known."""
+
+    kept: Sequence[TrustedCheckpoint]
+    start: TrustedCheckpoint | None
+    keys: Sequence[VerifyingKey]
+
+
+def verification(row: BindingRow, evidence: Evidence) -> Work[VerifyReport]:
     """``verify``."""
 
     async def work(audit: Audit[VerifyReport]) -> VerifyReport:
         async with audit.ledger() as ledger:
             return await verify_binding(
-                ledger, row.binding, progress=audit.progress, checkpoints=kept, resume_from=start
+                ledger,
+                row.binding,
+                progress=audit.progress,
+                checkpoints=evidence.kept,
+                resume_from=evidence.start,
+                keys=evidence.keys,
             )
 
     return work
