@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import httpx
 import tenacity
 from infrahub_sdk import InfrahubClient
-from infrahub_sdk.types import AsyncRequester, HTTPMethod
+from infrahub_sdk.types import HTTPMethod
 
 from consumers.infrahub.answers import Answer, Reply, Shape, read_answer
 from consumers.infrahub.classification import advice_while_planning, classify
@@ -26,7 +26,7 @@ from consumers.infrahub.exchange import CLEAN, Exchange, FailedExchange
 from consumers.infrahub.observation import observe
 from consumers.infrahub.redaction import Redactor
 from consumers.infrahub.settings import InfrahubSettings
-from consumers.infrahub.transport import only_reads
+from consumers.infrahub.transport import PooledTransport, only_reads
 
 _MAX_ERRORS_SHOWN = 20
 _BODY_SHOWN = 300
@@ -57,11 +57,11 @@ class InfrahubGateway:
         client: InfrahubClient,
         settings: InfrahubSettings,
         *,
-        requester: AsyncRequester | None = None,
+        requester: PooledTransport | None = None,
         planning: bool = False,
         patience: float = math.inf,
     ) -> None:
-        """``requester`` is what lies below ``client``; only :meth:`get` asks it directly.
+        """``requester`` is what lies below ``client``; :meth:`get` and :meth:`leave_connections` ask it directly.
 
         A read is not begun again when ``patience`` seconds have passed since its first try: a server that is silent
         must not hold up the end of a run once for every attempt.
@@ -83,6 +83,11 @@ class InfrahubGateway:
         except FailedExchange as failed:
             return Reply(failed.exchange, read_answer(failed.exchange))
         return Reply(CLEAN, Answer(Shape.DATA, data=data))
+
+    async def leave_connections(self) -> None:
+        """Send the next request over a new connection: the server may be about to close the present one."""
+        if self._requester is not None:
+            await self._requester.leave_connections()
 
     async def read(self, query: str, variables: Mapping[str, Any]) -> Mapping[str, Any]:
         """Send one document that only reads; ``data`` of a clean answer.

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from consumers.infrahub.observation import Expectation
+from ledger.plan.attribute_values import UNINDEXED_KINDS
 from ledger.schema import Kind
 
 Form = Literal["Upsert", "Create", "Update"]
@@ -27,6 +28,12 @@ class Mutation:
     query: str
     variables: Mapping[str, Any]
     expected: Expectation
+
+
+def replaces_unbounded(kind: Kind, payload: Mapping[str, Any]) -> bool:
+    """Whether an update sets an attribute whose present value, of which nothing is known here, may be of any size."""
+    attributes = kind.attributes
+    return any(name in attributes and attributes[name].kind in UNINDEXED_KINDS for name in payload)
 
 
 @lru_cache(maxsize=1024)

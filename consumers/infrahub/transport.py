@@ -41,7 +41,7 @@ LARGE_REQUEST = 256 * 1024
 
 The server closes the connection behind the answer to a write whose event is above a million and a half; the event holds
 each value twice and the old ones beside the new, so the bound lies well below that. Where a small value takes the place
-of a very large one nothing in the request tells of it; that operation's successor may be lost still.
+of a very large one nothing in the request tells of it; see :meth:`PooledTransport.leave_connections`.
 """
 
 _MAX_CONNECTIONS = 4
@@ -126,7 +126,7 @@ class PooledTransport:
             self._guard.before_send(write=_may_write(method, payload))
             response = await self._send(transport, request, sent)
             if _is_in_doubt(transport, request, response):
-                await self._retire()
+                await self.leave_connections()
         exchange = Exchange(Event.ANSWERED, response.status_code, response.headers, response.content)
         if exchange.status != 200:
             raise FailedExchange(exchange)
@@ -137,6 +137,10 @@ class PooledTransport:
             raise FailedExchange(Exchange(Event.CREDENTIAL_ECHOED))
         response.document = answer.document
         return response
+
+    async def leave_connections(self) -> None:
+        """Send nothing more over the present connections; they close when the last request on them has ended."""
+        await self._retire()
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -150,7 +154,7 @@ class PooledTransport:
             return await self._answer(transport, request, sent)
         except FailedExchange as failed:
             if failed.exchange.sent:
-                await self._retire()
+                await self.leave_connections()
             raise
 
     async def _answer(
@@ -181,7 +185,6 @@ class PooledTransport:
                 await pool.transport.aclose()
 
     async def _retire(self, *, replace: bool = True) -> None:
-        """Send nothing more over the present connections; they close when the last request on them has ended."""
         old = self._pool
         old.retired = True
         if replace:

@@ -20,7 +20,7 @@ import structlog
 from consumers.infrahub.classification import Verdict, classify
 from consumers.infrahub.exchange import FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
-from consumers.infrahub.mutations import Mutation, Peers, create_with_id, upsert
+from consumers.infrahub.mutations import Mutation, Peers, create_with_id, replaces_unbounded, upsert
 from consumers.infrahub.observation import observe
 from consumers.infrahub.operation_checks import checked_kind, refuse_faults
 from consumers.infrahub.own_ids import count_of, own_id_text, own_node_id
@@ -115,6 +115,8 @@ class InfrahubWriteSurface(PlannedWriteDestination):
     async def _dispatch(self, operation: PlannedOperation, kind: Kind, mutation: Mutation) -> str:
         """The one write of an operation."""
         reply = await self._gateway.write(mutation.query, mutation.variables)
+        if operation.action == "update" and replaces_unbounded(kind, operation.payload or {}):
+            await self._gateway.leave_connections()
         row = classify(observe(reply.exchange, reply.answer, mutation.expected))
         if row.verdict is Verdict.APPLIED:
             return str(reply.answer.data[mutation.expected.field]["object"]["id"])

@@ -30,7 +30,9 @@ NULL_TEXT = "NULL"
 
 _FORMATTED_TEXT_KINDS = frozenset({"DateTime", "Email", "URL", "MacAddress", "IPHost", "IPNetwork", "IPAddress"})
 _TEXT_KINDS = _FORMATTED_TEXT_KINDS | {"ID", "Text", "TextArea", "Dropdown", "Color", "File", "String"}
-_UNINDEXED_KINDS = frozenset({"TextArea", "List", "JSON"})
+UNINDEXED_KINDS = frozenset({"TextArea", "List", "JSON"})
+"""Kinds of attributes whose values have no limit at the destination."""
+
 _NUMBER_KINDS = frozenset({"Number", "NumberPool", "Bandwidth", "Integer"})
 _BOOLEAN_KINDS = frozenset({"Boolean", "Checkbox"})
 
@@ -107,7 +109,7 @@ def _text_faults(attribute: Attribute, value: Any) -> list[ValueFault]:
     if value == NULL_TEXT:
         faults.append(ValueFault("any text but NULL, which the destination reads back as null", 'the text "NULL"'))
     size = len(value.encode("utf-8"))
-    if attribute.kind not in _UNINDEXED_KINDS and size > MAX_TEXT_BYTES:
+    if attribute.kind not in UNINDEXED_KINDS and size > MAX_TEXT_BYTES:
         faults.append(ValueFault(f"at most {MAX_TEXT_BYTES:,} bytes of UTF-8", f"{size:,} bytes"))
     accepts, wanted = _FORMATS.get(attribute.kind, (None, ""))
     if accepts is not None and not accepts(attribute, value):

@@ -32,7 +32,7 @@ def test_g12_no_variable_has_the_keys_of_a_connection_written_down(
     ssl.create_default_context()
     (tmp_path / "keys").unlink()  # the variable is one that Python follows, as soon as such a context is made
     context = made()
-    assert context.keylog_filename is None
+    assert not context.keylog_filename
     assert list(tmp_path.iterdir()) == []
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 

@@ -97,6 +97,16 @@ async def test_g05_the_operation_behind_a_large_one_is_not_lost(lab: Lab) -> Non
     assert [entry.written for entry in lab.sandbox.journal.entries()] == [True, True]
 
 
+@pytest.mark.rules("G5")
+async def test_g05_the_operation_behind_one_that_replaced_a_large_value_is_not_lost(lab: Lab) -> None:
+    """The event of a write holds the old value too, whose size nobody here knows."""
+    device = with_device(lab)
+    lab.sandbox.faults.add(FaultRule(answer=FaultAnswer.TRUE_THEN_GONE))
+    small = update("LabDevice", {"name": "sw1"}, {"name": "sw1", "notes": "small"}, destination_id=device)
+    await apply(lab, small, create("LabSite", {"name": "b"}, {"name": "b", "asset": "b"}))
+    assert [entry.written for entry in lab.sandbox.journal.entries()] == [True, True]
+
+
 @pytest.mark.rules("G4", "G6", "G7", "P59")
 async def test_g06_a_repeat_after_a_lost_answer_finds_its_own_create(lab: Lab) -> None:
     with_device(lab)
