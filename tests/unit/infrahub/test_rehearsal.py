@@ -82,12 +82,16 @@ async def test_a_create_that_meets_its_object_is_told_as_the_update_that_it_is()
 @pytest.mark.rules("P98", "G11")
 async def test_a_set_without_a_peer_is_rehearsed_although_no_operation_names_one_of_its_kind() -> None:
     """The schema that is rehearsed on is cut to the kinds of the plan, and the write surface asks for the peer's."""
-    operations = [create("LabSite", {"name": "dc1"}, {"name": "dc1"}, many("tags", "BuiltinTag"))]
+    operations = [
+        create(
+            "LabDevice", {"name": "d1"}, {"name": "d1"}, one("site", "LabSite", name="dc1"), many("tags", "BuiltinTag")
+        )
+    ]
     document = lab_document()
     kinds = kinds_of_interest(parse_schema(document), operations)
-    assert kinds == {"LabSite", "BuiltinTag"}
-    effects, _ = await _rehearse(operations, document=dict(narrowed(document, kinds)))
-    assert _told(effects) == [("dc1", "created")]
+    assert kinds == {"LabDevice", "LabSite", "BuiltinTag"}
+    effects, _ = await _rehearse(operations, [_site(SITE, "dc1")], document=dict(narrowed(document, kinds)))
+    assert _told(effects) == [("d1", "created")]
 
 
 @pytest.mark.rules("P83", "P93", "G11")
