@@ -119,3 +119,14 @@ def of_what_main_deleted(t: Talk) -> None:
     t.write("ProbeTagDelete", {"id": tag}, branch="main")
     _merge(t, branch)
     t.read("ProbeTag", tag, "description { value }", branch="main")
+
+
+@case("merge")
+def of_what_the_branch_deleted(t: Talk) -> None:
+    """Deleted on the branch, changed on main."""
+    tag = t.write("ProbeTagUpsert", values(name=t.name(), description="before"), branch="main").id
+    branch = t.new_branch("gone")
+    t.write("ProbeTagDelete", {"id": tag}, branch=branch)
+    t.write("ProbeTagUpsert", {"id": tag, **values(description="main")}, branch="main")
+    _merge(t, branch)
+    t.read("ProbeTag", tag, "description { value }", branch="main")
