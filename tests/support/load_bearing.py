@@ -203,6 +203,20 @@ LINES = (
         "tests/unit/plan/test_private_folder.py",
     ),
     LoadBearing(
+        "an audit ends with its reader",
+        "ledger/api/audit_responses.py",
+        "        if not work.done():\n            audit.end()\n",
+        "",
+        "tests/integration/api/test_audit_ends.py",
+    ),
+    LoadBearing(
+        "a broken answer is no whole one",
+        "ledger/api/audit_responses.py",
+        '"more_body": True})\n            return\n',
+        '"more_body": True})\n',
+        "tests/integration/api/test_audit_ends.py",
+    ),
+    LoadBearing(
         "G9 one outcome per attempt",
         "ledger/projections/runs.py",
         "if all(attempt.attempt != number for attempt in attempts):",
