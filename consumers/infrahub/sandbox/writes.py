@@ -8,7 +8,6 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from consumers.infrahub.sandbox.address_space import (
@@ -22,9 +21,9 @@ from consumers.infrahub.sandbox.address_space import (
     to_update,
     with_namespace,
 )
-from consumers.infrahub.sandbox.attribute_types import attribute_family
 from consumers.infrahub.sandbox.branch import BranchStore, unique_key
-from consumers.infrahub.sandbox.errors import MutationRefusedError, PlainServerError, refuse_fields, uniqueness_violated
+from consumers.infrahub.sandbox.drafts import Draft, differs, draft_attribute, trip_at_once, trip_over_names
+from consumers.infrahub.sandbox.errors import MutationRefusedError, refuse_fields, uniqueness_violated
 from consumers.infrahub.sandbox.lookup import (
     by_default_filter,
     by_hfid_argument,
@@ -44,25 +43,12 @@ from consumers.infrahub.sandbox.peers import (
 from consumers.infrahub.sandbox.records import Node
 from consumers.infrahub.sandbox.removal import delete_node
 from consumers.infrahub.sandbox.uniqueness import KeyHeldError, check_uniqueness
-from consumers.infrahub.sandbox.values import NULL_TEXT, ValueRefusedError, stored_value
-from ledger.schema import Attribute
+from consumers.infrahub.sandbox.values import ValueRefusedError
 
 if TYPE_CHECKING:
     from consumers.infrahub.sandbox.store import SandboxStore
 
 _NOT_FIELDS = frozenset({"id", "hfid"})
-
-
-@dataclass(slots=True)
-class Draft:
-    """The checked content of one write. ``defaults`` names what goes back to, or stays on, its default.
-
-    A peer that is named twice is in ``peers`` twice: the server makes two edges to it.
-    """
-
-    values: dict[str, Any] = field(default_factory=dict)
-    defaults: dict[str, bool] = field(default_factory=dict)
-    peers: dict[str, list[str]] = field(default_factory=dict)
 
 
 class BranchWriter:
@@ -81,7 +67,7 @@ class BranchWriter:
             MutationRefusedError, InvalidFieldsError: nothing was written.
         """
         kind = self._store.model.kinds[kind_name]
-        _trip_at_once(kind)
+        trip_at_once(kind)
         if in_address_space(kind):
             require_address(kind, data)
             data = with_namespace(self._branch, data)
@@ -95,7 +81,7 @@ class BranchWriter:
             MutationRefusedError, InvalidFieldsError: nothing was written.
         """
         kind = self._store.model.kinds[kind_name]
-        _trip_at_once(kind)
+        trip_at_once(kind)
         if in_address_space(kind):
             data = with_namespace(self._branch, data)
         if "id" in data:
@@ -150,7 +136,7 @@ class BranchWriter:
         Raises:
             MutationRefusedError, InvalidFieldsError: nothing was written.
         """
-        _trip_over_names(node.kind, data)
+        trip_over_names(node.kind, data)
         draft = self._draft(node.kind, data, current=node)
         for name, peer_ids in draft.peers.items():
             end = node.kind.ends[name]
@@ -213,7 +199,7 @@ class BranchWriter:
         reasons, failures = list[tuple[str, str]](), list[MutationRefusedError]()
         for name, raw in attributes.items():
             try:
-                _draft_attribute(draft, kind, name, raw, current=current)
+                draft_attribute(draft, kind, name, raw, current=current)
             except ValueRefusedError as exc:
                 reasons.append((exc.field_of(name), str(exc)))
             except MutationRefusedError as exc:
@@ -252,7 +238,7 @@ class BranchWriter:
 
     def _commit(self, node: Node, draft: Draft) -> None:
         at = self._store.now()
-        changed = {name: value for name, value in draft.values.items() if _differs(node.values.get(name), value)}
+        changed = {name: value for name, value in draft.values.items() if differs(node.values.get(name), value)}
         flags = {name for name, is_default in draft.defaults.items() if is_default != (name in node.defaults)}
         for name in {*changed, *flags}:
             node.changed_at[name] = at
@@ -294,75 +280,6 @@ class BranchWriter:
 def _further(peer_ids: list[str]) -> dict[str, int]:
     """How often a peer is named beside the first time."""
     return {peer_id: times - 1 for peer_id, times in Counter(peer_ids).items() if times > 1}
-
-
-def _draft_attribute(
-    draft: Draft, kind: KindModel, name: str, raw: Mapping[str, Any] | None, *, current: Node | None
-) -> None:
-    """One attribute of a write; ``current`` is None on a create. Null for the whole attribute keeps what is there."""
-    attribute = kind.attributes[name]
-    if raw is None:
-        if current is None and not attribute.optional:
-            raise ValueRefusedError(f"A value must be provided for {name}")
-        return
-    if raw.get("from_pool") is not None:
-        raise ValueRefusedError(f"The pool requested {raw['from_pool']} was not found.", part="from_pool")
-    value, is_default = _created(attribute, raw) if current is None else _changed(attribute, raw, current)
-    draft.values[name], draft.defaults[name] = value, is_default
-
-
-def _created(attribute: Attribute, raw: Mapping[str, Any]) -> tuple[Any, bool]:
-    """The server believes the client's word about what is a default, except where it fills one in."""
-    if raw.get("value") is None and attribute.default is not None:
-        return attribute.default, True
-    return stored_value(attribute, raw.get("value"), creating=True), bool(raw.get("is_default"))
-
-
-def _changed(attribute: Attribute, raw: Mapping[str, Any], current: Node) -> tuple[Any, bool]:
-    """What is there counts as it reads, a null under a default as the default; equality is Python's, 1 is true.
-
-    To name ``is_default`` at all, even with false, resets what is not on its default.
-    """
-    value, is_default = current.read(attribute.name), current.is_default(attribute.name)
-    if "value" in raw:
-        wanted = stored_value(attribute, raw["value"], creating=False)
-        if wanted != value:
-            value = wanted
-    if "is_default" in raw and not is_default:
-        is_default = True
-        if "value" not in raw:
-            value = attribute.default
-    if value is None and not attribute.optional:
-        raise ValueRefusedError(f"A value must be provided for {attribute.name}")
-    return value, is_default and value == attribute.default
-
-
-def _differs(left: Any, right: Any) -> bool:
-    """Python's equality, as at the server: true is 1, and null is the text that stands for it."""
-    return bool((None if left == NULL_TEXT else left) != (None if right == NULL_TEXT else right))
-
-
-def _trip_over_names(kind: KindModel, data: Mapping[str, Any]) -> None:
-    """An attribute named like a method of the server's input object stands in that method's way.
-
-    Raises:
-        MutationRefusedError: the kind has one; its objects can be created and never updated.
-    """
-    for name in ("keys", "items"):
-        attribute = kind.attributes.get(name)
-        if attribute is not None:
-            given = attribute_family(attribute.kind).update.name if data.get(name) is not None else "NoneType"
-            raise MutationRefusedError(f"'{given}' object is not callable")
-
-
-def _trip_at_once(kind: KindModel) -> None:
-    """The same for the one method without which the server reads no input at all.
-
-    Raises:
-        PlainServerError: the kind has an attribute of this name.
-    """
-    if "get" in kind.attributes:
-        raise PlainServerError
 
 
 def _as_written(node: Node) -> Node:
