@@ -15,6 +15,7 @@ from consumers.settings import WriterSettings
 from consumers.writer import BindingWriter
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
+from ledger.events import NewEvent
 from ledger.plan.model import PlannedOperation
 from tests.support.committed_plans import BINDING, commit_of, in_order, save
 from tests.support.memory_ledger import MemoryLedger
@@ -51,6 +52,7 @@ class Bench:
     changes: dict[str, Any] = field(default_factory=dict)
     aliases: list[DestinationBinding] = field(default_factory=list)
     shown: list[WriterProgress] = field(default_factory=list)
+    recorded: list[NewEvent] = field(default_factory=list)
 
     def commit(
         self,
@@ -98,6 +100,7 @@ class Bench:
             connect=self.ledger,
             pause=self.pauses,
             observe=self._observe,
+            recorded=self.recorded.extend,
             clock=self.ledger.clock,
         )
 

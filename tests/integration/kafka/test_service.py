@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from consumers.infrahub.sandbox.faults import FaultRule
 from tests.integration.cli.conftest import cli, cli_database, cli_sandbox
@@ -109,6 +110,17 @@ def test_g08_the_main_job_through_a_real_broker_and_the_proof_from_its_topic(
     metrics = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
     assert 'apply_ledger_intake_messages_total{outcome="taken"} 1.0' in metrics
     assert f'apply_ledger_lease_held{{branch="{cli.branch}"' in metrics
+    named = {"url": cli.sandbox.url, "branch": cli.branch}
+    wanted: list[tuple[str, dict[str, str], float]] = [
+        ("apply_ledger_operations_total", named | {"outcome": "applied"}, 2),
+        ("apply_ledger_runs_total", named | {"ending": "applied"}, 1),
+        ("apply_ledger_head_position", named, recorded["head_position"]),
+        ("apply_ledger_open_orders", named, 0),
+        ("apply_ledger_database_up", {}, 1),
+    ]
+    samples = [sample for family in text_string_to_metric_families(metrics) for sample in family.samples]
+    for name, labels, value in wanted:
+        assert [sample.value for sample in samples if (sample.name, sample.labels) == (name, labels)] == [value], name
     assert httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).json()["ok"] is True
 
 
