@@ -283,10 +283,14 @@ async def _guard_edited(admin: Any, random: Random, signed: int) -> str | None:
 
 
 async def _seal_left(admin: Any, random: Random, signed: int) -> str | None:
-    """A run that was verified and never begun is taken for one that never was verified; its plan stays sealed."""
+    """A run that was verified and never begun is taken for one that never was verified; its plan stays sealed.
+
+    Where another run has the same plan, nothing tells the two apart (docs/audit.md).
+    """
     done = await admin.execute(
         "delete from ledger.artifact a where not exists (select from ledger.event e where e.binding_id = a.binding_id"
         " and e.run_id = a.run_id and (e.kind = 'run.started' or e.kind like 'operation.%'))"
+        " and (select count(*) from ledger.artifact o where o.plan_checksum = a.plan_checksum) = 1"
     )
     return None if done.endswith(" 0") else "the manifest of a run that did not begin"
 
@@ -365,5 +369,7 @@ _KINDS = (
     _order_edited,
     _order_edited,
     _hidden_row,
+    _guard_edited,
+    _seal_left,
     _read_side_edited,
 )

@@ -1,5 +1,6 @@
 """Random edits of a ledger with all rights, each on a copy of its own: does ``verify`` find every one?
 
+One in ten is an edit of an export of that ledger instead, by somebody who writes its manifest anew afterwards.
 What covers every trace inside the database must be found with a checkpoint that was kept elsewhere; everything else
 without one as well. ``python -m tests.support.tampering_campaign --count 1000 --seed 1`` is the make target.
 """
@@ -7,10 +8,13 @@ without one as well. ``python -m tests.support.tampering_campaign --count 1000 -
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -18,20 +22,25 @@ import asyncpg
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ledger.audit import Level, verify_binding
+from ledger.audit.export.verifying import verify_export
+from ledger.audit.export.writing import export_binding
 from ledger.audit.heads import TrustedCheckpoint, trusted_checkpoint
 from ledger.audit.publish import publish_checkpoint
 from ledger.audit.signed_note import SigningKey
 from ledger.store.ledger import Ledger
 from ledger.store.projections import ProjectionStore
+from tests.support.forged_exports import ForgedExport, forge
 from tests.support.one_by_one import OneByOne
+from tests.support.ordered_runs import record_orders
 from tests.support.postgres import ROLES, PostgresServer, migrate_fully, run_apart
 from tests.support.recorded_runs import BINDING, recorder
 from tests.support.tampering import Edit, tamper
 from tests.support.told_story import tell
 
+IN_AN_EXPORT = "in an export"
+_EXPORTS = 0.1
 KEY = SigningKey("tests", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 
-from tests.support.ordered_runs import record_orders
 
 @dataclass
 class Result:
@@ -49,18 +58,33 @@ class Result:
         else:
             self.found["with a checkpoint only" if not without else "without a checkpoint as well"] += 1
 
+    def judge_export(self, number: int, forged: ForgedExport, failed: set[Level]) -> None:
+        """Whether the level that has to find a forgery of an export did."""
+        if forged.level in failed:
+            self.found[IN_AN_EXPORT] += 1
+        else:
+            self.missed.append(f"{number}: {forged.what} in an export: not found (found: {sorted(failed)})")
+
 
 def run_campaign(server: PostgresServer, count: int, seed: int, told: Callable[[int], None] | None = None) -> Result:
     """Make, edit and verify that many copies of a ledger with a story; what is done follows from the seed."""
+    with tempfile.TemporaryDirectory(prefix="apply-ledger-tampering-") as folder:
+        return _run(server, count, seed, Path(folder), told)
+
+
+def _run(server: PostgresServer, count: int, seed: int, folder: Path, told: Callable[[int], None] | None) -> Result:
     kept: list[TrustedCheckpoint] = []
+    exported = folder / "export"
 
     async def prepare(admin_dsn: str) -> None:
         await migrate_fully(admin_dsn)
         dsns = _dsns(server, server.database_of(admin_dsn))
         async with recorder(dsns) as recording:
             await tell(recording)
+            await record_orders(recording)
             row = (await recording.ledger.bindings())[0]
             published = await publish_checkpoint(recording.ledger, row, [KEY])
+            await export_binding(recording.ledger, (await recording.ledger.bindings())[0], exported, group=10)
         async with await ProjectionStore.open(dsns["projector"], allow_unsafe_fsync=True) as store:
             await store.catch_up()
         kept.append(trusted_checkpoint(published.note.encode(), "kept.note", [KEY.public]))
@@ -69,19 +93,32 @@ def run_campaign(server: PostgresServer, count: int, seed: int, told: Callable[[
     run_apart(prepare(server.dsn(name)))
     result = Result()
     for number in range(count):
-        copy = server.create_database(name)
-        try:
-            edit, without, within = run_apart(_trial(server, copy, Random(f"{seed}/{number}"), kept[0]))
-            result.judge(number, edit, without, within)
-        finally:
-            server.drop_database(copy)
+        random = Random(f"{seed}/{number}")
+        if random.random() < _EXPORTS:
+            result.judge_export(number, *_forge(exported, folder / "copy", random))
+        else:
+            copy = server.create_database(name)
+            try:
+                edit, without, within = run_apart(_trial(server, copy, random, kept[0]))
+                result.judge(number, edit, without, within)
+            finally:
+                server.drop_database(copy)
         if told is not None:
             told(number + 1)
     server.drop_database(name)
     return result
 
 
-            await record_orders(recording)
+def _forge(exported: Path, copy: Path, random: Random) -> tuple[ForgedExport, set[Level]]:
+    shutil.copytree(exported, copy)
+    try:
+        forged = forge(copy, random)
+        report = run_apart(verify_export(copy, [KEY.public]))
+    finally:
+        shutil.rmtree(copy)
+    return forged, {level.level for level in report.levels if level.total}
+
+
 async def _trial(
     server: PostgresServer, name: str, random: Random, kept: TrustedCheckpoint
 ) -> tuple[Edit, set[Level], set[Level]]:

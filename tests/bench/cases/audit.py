@@ -11,6 +11,11 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ledger.audit.heads import trusted_checkpoint
+from ledger.audit.publish import publish_checkpoint
+from ledger.audit.signed_note import SigningKey
 from ledger.audit.state import asserted_states
 from ledger.audit.verify import verify_binding
 from ledger.cli.main import CYCLE_SEARCH
@@ -24,6 +29,7 @@ from tests.bench.recorded import BINDING, record_runs
 from tests.bench.server import connection_to, ledger_server
 
 _PAGE = 5000
+_KEY = SigningKey("bench", Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 
 
 def measure(setting: Setting) -> Sequence[Figure]:
@@ -39,13 +45,14 @@ def measure(setting: Setting) -> Sequence[Figure]:
 async def _measure(setting: Setting) -> Sequence[Figure]:
     async with ledger_server(setting.scratch) as dsns:
         await record_runs(dsns, runs=setting.sized(100, 1), operations=setting.sized(10_000, 200))
+        note = await _signed(dsns.writer)
         async with await ProjectionStore.open(dsns.projector) as projections:
             await projections.catch_up()
-        work = {"verify": _verified, "state": _folded, "rows": _read, "read side": _read_more}
+        work = {"verify": partial(_verified, note=note), "state": _folded, "rows": _read, "read side": _read_more}
         rates = await interleaved_async(
             setting.rounds, {name: partial(_rate, dsns.reader, read) for name, read in work.items()}
         )
-        peaks = [run_apart(apart, dsns.reader, name)[1] for name in ("verify", "state")]
+        peaks = [run_apart(apart, dsns.reader, name, note)[1] for name in ("verify", "state")]
     rows = Series("the same events and plan lines as rows of asyncpg", "events/s", rates["rows"])
     more = Series("events, plan lines and documents as rows of asyncpg", "events/s", rates["read side"])
     at_least, at_most = Target("at least", 0.5), Target("at most", 300)
@@ -65,9 +72,17 @@ async def _rate(dsn: str, read: Callable[[str], Awaitable[int]]) -> float:
     return events / (time.perf_counter() - started)
 
 
-async def _verified(dsn: str) -> int:
+async def _signed(dsn: str) -> str:
+    """A signed head, as of every ledger that is audited: with it, every event and every line is a leaf of a tree."""
     async with await Ledger.open(dsn) as ledger:
-        report = await verify_binding(ledger, BINDING)
+        (row,) = await ledger.bindings()
+        return (await publish_checkpoint(ledger, row, [_KEY])).note
+
+
+async def _verified(dsn: str, *, note: str) -> int:
+    kept = trusted_checkpoint(note.encode(), "kept.note", [_KEY.public])
+    async with await Ledger.open(dsn) as ledger:
+        report = await verify_binding(ledger, BINDING, checkpoints=[kept], keys=[_KEY.public])
     report.require_intact()
     return report.events
 
@@ -106,10 +121,10 @@ async def _read_more(dsn: str) -> int:
     return seen
 
 
-def apart(dsn: str, name: str) -> int:
+def apart(dsn: str, name: str, note: str) -> int:
     """One audit in a process of its own."""
     gc.set_threshold(*CYCLE_SEARCH)
-    return asyncio.run((_verified if name == "verify" else _folded)(dsn))
+    return asyncio.run(_verified(dsn, note=note) if name == "verify" else _folded(dsn))
 
 
 CASE = Case("audit", "verify, and replay --state, over 1,000,000 events ÷ reading their rows; peak memory", measure)
