@@ -20,6 +20,8 @@ from tests.support.commit_topic import CommitTopic
 from tests.support.store import BINDING
 
 AT_ONCE = 5
+FIRST, SECOND = "a-member", "b-member"
+"""Names that the brokers know members by; of a group's members the first by name has the one partition."""
 
 
 class ToldIntake(Intake):
@@ -53,7 +55,7 @@ async def serve(topic: CommitTopic, dsn: str, hold_at: int) -> None:
             for message, receipt in zip(messages, receipts, strict=True):
                 _tell(f"took {message.place.offset} {'first' if receipt is not None and receipt.first else 'again'}")
 
-        settings = topic.intake_settings(take_at_once=AT_ONCE)
+        settings = topic.intake_settings(take_at_once=AT_ONCE, client_id=FIRST)
         await ToldIntake(settings, taker.take, take_together=take_together).run_until(stop)
 
 

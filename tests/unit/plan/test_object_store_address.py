@@ -63,5 +63,5 @@ def test_g01_no_key_leads_out_of_the_prefix(relative: str) -> None:
 def test_g12_another_server_is_named_by_its_plain_address(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", server)
     with pytest.raises(ConfigurationError, match="AWS_ENDPOINT_URL") as refused:
-        ObjectStore.at("s3://runs").fetch("sync/run", Path("unused"))
+        ObjectStore.at("s3://runs").fetch("sync/run", Path("unused"), within=Path("unused"))
     assert "canary" not in str(refused.value)

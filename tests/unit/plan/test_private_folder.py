@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ledger.plan.private_folder import PREFIX, private_folder, remove_abandoned
 
 _HOLDER = """
 import sys
+import tempfile
 from pathlib import Path
 from ledger.plan.private_folder import private_folder
 with private_folder(Path(sys.argv[1])) as folder:
@@ -136,15 +138,16 @@ def test_a_folder_that_is_taken_for_abandoned_while_it_is_made_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Another process looks exactly between the making of a folder and the lock on it.
-    make, made = module.tempfile.mkdtemp, []
+    make: Callable[..., str] = tempfile.mkdtemp
+    made: list[str] = []
 
-    def made_and_looked_at(**where: object) -> str:
-        made.append(make(**where))  # type: ignore[call-overload]  # as it was called
+    def made_and_looked_at(*, prefix: str, dir: Path) -> str:
+        made.append(make(prefix=prefix, dir=dir))
         if len(made) == 1:
             remove_abandoned(tmp_path)
         return made[-1]
 
-    monkeypatch.setattr(module.tempfile, "mkdtemp", made_and_looked_at)
+    monkeypatch.setattr(tempfile, "mkdtemp", made_and_looked_at)
     with private_folder(tmp_path) as folder:
         assert len(made) == 2
         assert folder.parent == Path(made[1])
