@@ -159,7 +159,7 @@ def hostile(
     """A writer of another branch, in an empty folder, with everything set to harm."""
     branch = writer.live.infrahub.new_branch("hostile")
     folder = tmp_path / "empty"
-    folder.mkdir()
+    folder.mkdir(parents=True)
     with monkeypatch.context() as patched:
         for name, value in variables.items():
             patched.setenv(name, value)
@@ -170,9 +170,7 @@ def hostile(
 
 
 @pytest.mark.rules("P99", "G5", "G6")
-@pytest.mark.parametrize("manner", ["plausible", "unreadable"])
 async def test_ff24_no_variable_changes_what_the_writer_sends_and_records_whatever_happens_to_its_requests(
-    manner: str,
     live_writer: LiveWriter,
     relay: HttpRelay,
     trap: Trap,
@@ -182,8 +180,10 @@ async def test_ff24_no_variable_changes_what_the_writer_sends_and_records_whatev
     calm = await course_of(live_writer, relay)
     told = [(kind.removeprefix("operation."), status) for kind, _, status, _ in calm.outcomes]
     assert told == [("unknown", None), ("applied", None), ("unknown", 503), *[("applied", None)] * 3]
-    with hostile(live_writer, relay, monkeypatch, tmp_path, hostile_variables(manner, trap.url)) as disturbed:
-        assert await course_of(disturbed, relay) == calm
+    for manner in ("plausible", "unreadable"):
+        variables = hostile_variables(manner, trap.url)
+        with hostile(live_writer, relay, monkeypatch, tmp_path / manner, variables) as disturbed:
+            assert await course_of(disturbed, relay) == calm
     assert trap.connections == 0
 
 

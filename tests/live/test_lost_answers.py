@@ -83,7 +83,7 @@ async def test_ff22_what_is_recorded_after_a_lost_answer_is_true_and_the_run_end
 
 
 @pytest.mark.rules("P128", "P129", "G3", "G4", "G5", "G6")
-@pytest.mark.parametrize("fate", ["lose answer", "cut answer", "unavailable"])
+@pytest.mark.parametrize("fate", ["lose answer", "unavailable"])
 async def test_ff22_a_lost_schema_look_up_or_read_back_writes_nothing_twice(
     fate: Kind, live_writer: LiveWriter, relay: HttpRelay
 ) -> None:
