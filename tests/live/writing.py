@@ -23,9 +23,13 @@ class LiveWriter(WriterOnLedger):
     live: LiveBranch
 
     def names(self, kind: str) -> list[str]:
-        """The names of all objects of a kind, straight from the server, each as often as it is there."""
-        edges = self.live.query(f"query {{ {kind} {{ edges {{ node {{ name {{ value }} }} }} }} }}")[kind]["edges"]
-        return sorted(edge["node"]["name"]["value"] for edge in edges)
+        """The names of all objects of a kind, straight from the server; what it counts without showing is unnamed.
+
+        Two objects of one id are one row, and two in the count.
+        """
+        found = self.live.query(f"query {{ {kind} {{ count edges {{ node {{ name {{ value }} }} }} }} }}")[kind]
+        named = sorted(edge["node"]["name"]["value"] for edge in found["edges"])
+        return named + ["unnamed"] * (found["count"] - len(named))
 
     def site(self, node_id: str) -> dict[str, Any]:
         """Description and tags of a site, straight from the server; its count of tags beside the tags themselves."""
