@@ -33,7 +33,7 @@ def _fail_holding(token: str) -> None:
 def _logged(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> str:
     screen = _Screen(terminal=terminal)
     monkeypatch.setattr(sys, "stderr", screen)
-    _set_up_logging(verbose=True)
+    _set_up_logging("info")
     try:
         _fail_holding(SECRET)
     except TypeError:
