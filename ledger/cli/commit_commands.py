@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 ChecksumOption = Annotated[
     str | None,
-    typer.Option(
-        "--expected-checksum", help="The reviewed plan checksum, as `show` prints it; required in scripts."
-    ),
+    typer.Option("--expected-checksum", help="The reviewed plan checksum, as `show` prints it; required in scripts."),
 ]
 
 
