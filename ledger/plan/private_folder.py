@@ -25,8 +25,10 @@ PREFIX: Final = "apply-ledger-run-"
 _LOCK: Final = "held-while-its-process-lives"
 _ROOT: Final = "files"
 _MOUNTS: Final = "/proc/self/mountinfo"
-_LOCAL: Final = frozenset("bcachefs btrfs ext2 ext3 ext4 f2fs overlay ramfs tmpfs xfs zfs".split())
-"""File systems whose locks are this kernel's own. A share may be mounted elsewhere, under locks that show nowhere here."""
+_LOCAL: Final = frozenset(
+    ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "ramfs", "tmpfs", "xfs", "zfs")
+)
+"""File systems whose locks are this kernel's own. A share may be mounted elsewhere, under other locks."""
 
 _TRIES: Final = 100
 _READ_WRITE: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
