@@ -51,13 +51,20 @@ def test_g12_a_server_of_ones_own_serves_every_command(cli: CommandLine) -> None
     before = cli.run("runs", **own)
     assert before.returncode == 1
     assert "migrate" in before.stderr
+    unmigrated = cli.run("migrate", "--status", **own, APPLY_LEDGER_ADMIN_DSN=admin_dsn)
+    assert "at schema none" in unmigrated.stderr, unmigrated.stderr
+    assert "missing: 0001_roles" in unmigrated.stderr
     migrated = cli.run("migrate", **own, APPLY_LEDGER_ADMIN_DSN=admin_dsn)
     assert migrated.returncode == 0, migrated.stderr
+    assert "applied 0001_roles" in migrated.stderr, "--status had applied it"
     assert "up to date already" in cli.run("migrate", **own, APPLY_LEDGER_ADMIN_DSN=admin_dsn).stderr
     forgotten = cli.run("runs", **own)
     assert forgotten.returncode == 1
     assert "grant" in forgotten.stderr.lower()
     asyncio.run(_grant(admin_dsn, urlsplit(own_dsn).username or ""))
+
+    status = cli.run("migrate", "--status", **own)
+    assert (status.returncode, "exactly the schema of this program" in status.stderr) == (0, True), status.stderr
 
     planned = json.loads(cli.run("plan", "--config-file", "config.yml", "--output", "json", **own).stdout)
     checksum = planned["plan_checksum"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -130,3 +131,14 @@ async def test_a_role_that_may_only_read_can_ask(ledger_dsns: dict[str, str]) ->
     async with await Ledger.open(ledger_dsns["reader"], allow_unsafe_fsync=True) as ledger:
         assert await ledger.binding_states() == []
         assert await ledger.projection_lags() == []
+
+
+async def test_the_sizes_of_the_tables_can_be_asked_with_the_file_of_the_page(ledger_dsns: dict[str, str]) -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs" / "deploy" / "sizes.sql").read_text(encoding="utf-8")
+    async with connection_to(ledger_dsns["admin"]) as admin:
+        tables = await admin.fetch("select tablename from pg_tables where schemaname = 'ledger'")
+    async with connection_to(ledger_dsns["reader"]) as reader:
+        rows = await reader.fetch(text)
+    assert {row["table"] for row in rows} == {table["tablename"] for table in tables}
+    assert [row["bytes"] for row in rows] == sorted((row["bytes"] for row in rows), reverse=True)
+    assert all(row["bytes"] > 0 for row in rows)
