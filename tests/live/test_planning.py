@@ -75,11 +75,11 @@ async def test_ff06_a_create_that_the_server_could_not_match_again_is_refused_wh
     assert answers[0]["object"]["id"] != answers[1]["object"]["id"]
 
     rows = [{"id": 1, "address": "10.0.0.1", "fqdn": "a", "description": "not there yet"}]
-    for kind, identifiers, unproven in (
-        ("DcimCable", ["color"], "neither"),
-        ("DcimDeviceType", ["name"], "manufacturer__name__value"),
+    for kind, identifier, unproven in (
+        ("DcimCable", "color", "neither"),
+        ("DcimDeviceType", "name", "manufacturer__name__value"),
     ):
-        mapping = entry(kind, "addresses", identifiers, mapped(*identifiers, "description"))
+        mapping = entry(kind, "addresses", [identifier], mapped(identifier, "description"))
         with pytest.raises(PlanRefusedError) as caught:
             await plan(live_branch, tmp_path / kind, *rows, mapping=mapping)
         told = [finding.found for finding in caught.value.findings if finding.name == "UnkeyedCreateRefusedError"]
