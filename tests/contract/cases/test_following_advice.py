@@ -108,3 +108,14 @@ async def test_g05_the_operation_behind_a_large_value_is_not_lost(talk: Talk) ->
     operations = [create("ProbeValue", {"name": talk.name("large")}, large), *(tag(talk, label) for label in "abc")]
     last = await Surface(talk).apply(*operations)
     assert talk.read("ProbeTag", last, "name { value }").node["name"]["value"] == talk.name("c")
+
+
+@pytest.mark.rules("G5", "P17")
+async def test_g05_the_operation_behind_one_that_replaced_a_large_value_is_not_lost(talk: Talk) -> None:
+    """The event holds the old value too, of which nothing in the update tells."""
+    name, small = talk.name("large"), {"name": talk.name("large"), "area": "small"}
+    held = talk.write("ProbeValueUpsert", values(name=name, area="x" * 2_000_000)).id
+    talk.reconnect()
+    change = update("ProbeValue", {"name": name}, small, destination_id=held)
+    last = await Surface(talk).apply(change, *(tag(talk, label) for label in "abc"))
+    assert talk.read("ProbeTag", last, "name { value }").node["name"]["value"] == talk.name("c")
