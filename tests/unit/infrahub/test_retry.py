@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import httpx
 import pytest
 
 from consumers.infrahub import errors
-from consumers.infrahub.exchange import Event, Exchange
+from consumers.infrahub.client import new_client
+from consumers.infrahub.exchange import Event, Exchange, FailedExchange
 from consumers.infrahub.gateway import InfrahubGateway
+from consumers.infrahub.transport import PooledTransport
 from ledger.destination import OutcomeUnknownError
 from tests.support.operations import create, one
+from tests.support.raw_http import hangs, raw_server
 from tests.support.scripted_infrahub import (
     Answer,
     Guard,
@@ -136,6 +141,20 @@ async def test_g05_a_look_up_is_not_asked_for_ever() -> None:
         async with open_surface(server, attempts=3) as surface:
             await surface.apply_planned_operation(operation=device, peers=surface.new_peer_resolver())
     assert (caught.value.sent, len(server.sent)) == (False, 3)
+
+
+@pytest.mark.parametrize(("patience", "asked"), [(0.2, 1), (math.inf, 2)])
+async def test_a_silent_server_holds_up_an_apply_for_one_time_out(patience: float, asked: int) -> None:
+    """A reading for a plan has the time to ask a slow server again; the end of a run may wait for a look-up."""
+    async with raw_server() as server:
+        server.behaviours.extend([hangs(server.ended)] * 3)
+        settings = lab_settings(url=server.url, attempts=2)
+        transport = PooledTransport(settings, guard=Guard(), deadline=0.2)
+        gateway = InfrahubGateway(new_client(settings, transport), settings, patience=patience)
+        with pytest.raises(FailedExchange) as caught:
+            await gateway.read("query Q { x }", {})
+        await transport.aclose()
+    assert (caught.value.exchange.event, len(server.requests)) == (Event.TIMED_OUT, asked)
 
 
 async def test_what_may_write_is_never_asked_like_a_query() -> None:
