@@ -16,7 +16,7 @@ from tests.support.recorded_runs import RecordedPlan, Recorder, make_plan
 REFUSED = make_plan("ordered-refused", creates=1, deletes=0)
 STOPPED = make_plan("ordered-stopped", creates=3, deletes=0)
 DEAD = make_plan("ordered-dead", creates=2, deletes=0)
-WAITS = make_plan("ordered-waits", creates=1, deletes=0)
+WAITS = make_plan("ordered-waits", creates=5, deletes=0)
 
 
 async def record_orders(recording: Recorder) -> None:

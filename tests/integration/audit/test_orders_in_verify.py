@@ -108,7 +108,8 @@ async def test_what_is_ordered_and_ended_during_an_audit_looks_like_no_edit(
             async with recorder(ordered_dsns) as recording:
                 await recording.commit(NEW)
                 await recording.started(WAITS)
-                await recording.outcome(WAITS, 0, "applied")
+                for ordinal in range(len(WAITS.operations)):
+                    await recording.outcome(WAITS, ordinal, "applied")
                 await recording.ended(WAITS, "run.applied")
             await check_orders(orders, report)
 
