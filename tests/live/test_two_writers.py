@@ -11,6 +11,8 @@ import pytest
 
 from tests.live.infrahub import LiveBranch
 from tests.live.lanes import Lane, Manner, lane, tags_of
+from tests.live.objects import changed_site, tags
+from tests.live.reading import BranchContent, key_of
 from tests.live.writing import LiveWriter, create
 
 pytestmark = pytest.mark.timeout(3600)
@@ -40,8 +42,15 @@ async def test_two_uncoordinated_writers_are_told_ok_twice_and_double_a_relation
         text = "query($ids: [ID]) { LocationSite(ids: $ids) { edges { node { tags { count } } } } }"
         answer = live_branch.query(text, {"ids": [site]})
         if answer["LocationSite"]["edges"][0]["node"]["tags"]["count"] != 2:
-            return
-    raise AssertionError(f"no doubled relationship in {_ROUNDS} rounds: the reason for one writer is gone")
+            break
+    else:
+        raise AssertionError(f"no doubled relationship in {_ROUNDS} rounds: the reason for one writer is gone")
+    # what every comparison with a plan looks at notices
+    planned = changed_site(f"s{number}", site, tags("red", "blue"))
+    ids = {key_of("LocationSite", planned.identity): site}
+    ids |= {key_of("BuiltinTag", {"name": name}): tag for name, tag in (("red", red), ("blue", blue))}
+    content = await BranchContent.read(live_branch, {"LocationSite"})
+    assert any("peers, the server counts" in line for line in content.differences(planned, ids))
 
 
 @pytest.mark.live
