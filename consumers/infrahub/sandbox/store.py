@@ -26,6 +26,8 @@ MERGED = "MERGED"
 """The status of a branch that takes no writes any more."""
 DEFAULT_NAMESPACE_KIND = "IpamNamespace"
 _MIN_BRANCH_NAME = 3
+_FIRST_ID = 0x18000000
+"""Where ids begin; of a server they begin with the time."""
 GLOBAL_BRANCH = "-global-"
 """What all branches share; nobody may write to it or read from it."""
 _ODD_IN_NAMES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{")
@@ -70,11 +72,12 @@ class SandboxStore:
         return self._clock().astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
     def new_id(self) -> str:
-        """An id that this store has not used yet."""
+        """An id that this store has not used yet. Ids grow, as those of a server: what is new is on the last page."""
         while True:
             self._counter += 1
             digest = hashlib.sha256(f"{self._seed}:{self._counter}".encode()).digest()
-            node_id = str(uuid.UUID(bytes=digest[:16], version=4))
+            grown = (_FIRST_ID + self._counter).to_bytes(4, "big")
+            node_id = str(uuid.UUID(bytes=grown + digest[4:16], version=4))
             if node_id not in self.used_ids:
                 return node_id
 
