@@ -48,7 +48,12 @@ async def _measure(setting: Setting) -> Sequence[Figure]:
         note = await _signed(dsns.writer)
         async with await ProjectionStore.open(dsns.projector) as projections:
             await projections.catch_up()
-        work = {"verify": partial(_verified, note=note), "state": _folded, "rows": _read, "read side": _read_more}
+        work: dict[str, Callable[[str], Awaitable[int]]] = {
+            "verify": partial(_verified, note=note),
+            "state": _folded,
+            "rows": _read,
+            "read side": _read_more,
+        }
         rates = await interleaved_async(
             setting.rounds, {name: partial(_rate, dsns.reader, read) for name, read in work.items()}
         )
