@@ -196,6 +196,13 @@ LINES = (
         "tests/integration/audit/test_orders_in_verify.py",
     ),
     LoadBearing(
+        "G7 offsets of before a rebalance",
+        "consumers/intake/reading.py",
+        "if durable is not None and self._rebalances.epoch == epoch:",
+        "if durable is not None:",
+        "tests/faults/broker/test_zombie_member.py",
+    ),
+    LoadBearing(
         "a living process keeps its folder",
         "ledger/plan/private_folder.py",
         "fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an OSError where its process lives",
