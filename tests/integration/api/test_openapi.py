@@ -103,6 +103,7 @@ def served_apart(postgres18_ledger_dsns: dict[str, str], tmp_path: Path) -> Iter
     thread.join()
 
 
+@pytest.mark.timeout(300)  # a dozen requests of each address, some of which export the whole ledger
 def test_requests_made_from_the_document_are_answered_as_it_says(
     served_apart: tuple[str, str, dict[str, Any]],
 ) -> None:
