@@ -33,12 +33,17 @@ class Told:
     """Names the destination."""
 
 
+def _planned(here: CommandHere, description: str) -> dict[str, str]:
+    here.cli.source({"name": "red", "description": description}, {"name": "blue", "description": "cold"})
+    planned: dict[str, str] = json.loads(here.run("plan", "--config-file", "config.yml", "--output", "json").stdout)
+    return planned
+
+
 def _story(here: CommandHere) -> Told:
-    cli = here.cli
-    cli.source({"name": "red", "description": "warm"}, {"name": "blue", "description": "cold"})
-    cli.summary(cli.apply(cli.plan()), 0)
-    cli.source({"name": "red", "description": "hot"}, {"name": "blue", "description": "cold"})
-    planned = cli.plan()
+    cli, first = here.cli, _planned(here, "warm")
+    applied = here.run("apply", first["run"], "--expected-checksum", first["plan_checksum"])
+    assert applied.returncode == 0, applied.stderr
+    planned = _planned(here, "hot")
     lines = (cli.folder / "runs" / planned["run"] / "plan" / "operations.jsonl").read_text(encoding="utf-8")
     operation = json.loads(lines.splitlines()[0])["operation_id"]
     assert here.run("checkpoint", "key", "new", "audit").returncode == 0
