@@ -11,6 +11,7 @@ import pytest
 
 from consumers.infrahub.sandbox import FaultRule
 from consumers.pauses import PausePoint
+from ledger.audit import verify_binding
 from ledger.commit import Policy
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
@@ -70,6 +71,11 @@ async def mark(real: RealWriter) -> InFlight | None:
     return row.in_flight
 
 
+async def require_audited(real: RealWriter) -> None:
+    """The inbox, too, is as the log says: an order that waits for whoever goes on is no tampered one."""
+    assert (await verify_binding(real.ledger, real.binding)).findings == ()
+
+
 async def require_converged(real: RealWriter) -> None:
     """The second operation was in doubt once and was sent again; every object is there once, every sum adds up."""
     assert await real.outcomes("run-1") == [
@@ -87,6 +93,7 @@ async def require_converged(real: RealWriter) -> None:
     assert real.sandbox.store.count(MAKER, branch=real.branch) == 3
     assert len(real.sent()) == 4
     assert await mark(real) is None
+    await require_audited(real)
 
 
 @pytest.mark.rules("G3", "G4", "P124")
@@ -96,6 +103,7 @@ async def test_ff25_kill_9_after_the_write_and_before_its_record(real: RealWrite
     assert len(real.sent()) == 2
     assert await real.outcomes("run-1") == [(0, "applied", 1)]
     assert await mark(real) == InFlight("run-1", 1, 1)
+    await require_audited(real)
     assert await start().ended() == (0, "run.applied")
     assert (await real.body("run-1", "operation.unknown"))["error"] == "WriterDiedError"
     await require_converged(real)
@@ -144,6 +152,7 @@ async def test_ff25_a_cancelled_writer_leaves_a_trace(real: RealWriter, point: P
     assert (await real.body("run-1", "operation.unknown"))["error"] == "WriterCancelledError"
     ended = await real.body("run-1", "run.interrupted")
     assert (ended["applied"], ended["failed_operation_wrote"], ended["not_attempted"]) == (1, None, 2)
+    await require_audited(real)
     if on_crash == "stop":
         assert await real.ledger.open_orders(await real.binding_id()) == []
         await real.resume("run-1")
