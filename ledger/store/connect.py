@@ -126,7 +126,11 @@ async def check_server(connection: Any, *, allow_unsafe_fsync: bool) -> None:
     await connection.fetchrow(query("server_settings"))
     settings = await connection.fetchrow(query("server_settings"))
     if settings["server_version"] < OLDEST_SERVER:
-        raise _unsafe("server_version_num", f">= {OLDEST_SERVER} (PostgreSQL {OLDEST_SERVER // 10000})", str(settings["server_version"]))
+        raise _unsafe(
+            "server_version_num",
+            f">= {OLDEST_SERVER} (PostgreSQL {OLDEST_SERVER // 10000})",
+            str(settings["server_version"]),
+        )
     if settings["synchronous_commit"] in {"off", "local"}:
         raise _unsafe("synchronous_commit", "on", settings["synchronous_commit"])
     if settings["server_encoding"] != "UTF8":
