@@ -185,8 +185,13 @@ class Session:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Any]:
+        task = asyncio.current_task()
+        requests = 0 if task is None else task.cancelling()
         connection = await self._pool.acquire(timeout=self._limits.acquire)
         try:
+            if task is not None and task.cancelling() > requests:
+                # the driver drops a cancellation that comes together with the connection that it waits for
+                raise asyncio.CancelledError
             yield connection
         finally:
             await self._pool.release(connection, timeout=_CLOSE_WITHIN)
