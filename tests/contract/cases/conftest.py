@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +11,7 @@ from tests.contract.cases.default_branch import require_leave
 from tests.contract.cases.recording import place_on
 from tests.contract.cases.schema import ensure_probe_kinds, sandbox_document
 from tests.contract.cases.talk import Talk
-from tests.live.infrahub import HOME, LiveInfrahub
+from tests.live.infrahub import LiveInfrahub
 
 
 @pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.live)])
@@ -33,7 +32,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def talk(served: tuple[str, str], request: pytest.FixtureRequest) -> Iterator[Talk]:
     """Speaks to a branch of the test's own."""
-    with place_on(*served, reader=("not used", "not used"), is_thrown_away=HOME in os.environ) as place:
+    with place_on(*served, reader=("not used", "not used")) as place:
         talk = Talk(place, request.node.name)
         yield talk
         talk.close()

@@ -39,13 +39,11 @@ def recorded_version() -> str:
 
 
 @contextmanager
-def place_on(
-    url: str, token: str, *, reader: tuple[str, str] | None = None, is_thrown_away: bool = False
-) -> Iterator[Place]:
-    """A place on a server: a branch for one run of the cases. What the run made is removed behind it.
+def place_on(url: str, token: str, *, reader: tuple[str, str] | None = None) -> Iterator[Place]:
+    """A place on a server: a branch for one run of the cases. What the run made is removed after it: the next one
+    counts what is on the default branch.
 
     ``reader`` are a token that only reads and one that has expired; None makes an account and both of its tokens.
-    ``is_thrown_away``: the whole server is, so nothing is removed.
     """
     run = f"p{secrets.token_hex(3)}"
     branch = f"{run}-contract"
@@ -58,8 +56,7 @@ def place_on(
         made = "mutation B($data: BranchCreateInput!) { BranchCreate(data: $data) { ok } }"
         _answered(http, made, {"name": branch})
         place.made.branches[branch] = None
-        if not is_thrown_away:
-            stack.callback(place.made.remove, http)
+        stack.callback(place.made.remove, http)
         yield place
 
 

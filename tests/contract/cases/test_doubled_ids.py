@@ -31,8 +31,7 @@ def talk(live_infrahub: LiveInfrahub, request: pytest.FixtureRequest) -> Iterato
     """Speaks to a branch of the test's own."""
     require_leave(live_infrahub)
     ensure_probe_kinds(live_infrahub.url, live_infrahub.token)
-    unused, thrown_away = ("not used", "not used"), live_infrahub.is_thrown_away
-    with place_on(live_infrahub.url, live_infrahub.token, reader=unused, is_thrown_away=thrown_away) as place:
+    with place_on(live_infrahub.url, live_infrahub.token, reader=("not used", "not used")) as place:
         talk = Talk(place, request.node.name)
         yield talk
         talk.close()

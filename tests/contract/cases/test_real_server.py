@@ -25,7 +25,7 @@ def place(live_infrahub: LiveInfrahub) -> Iterator[Place]:
     """A branch of the real server that knows the kinds of the cases."""
     require_leave(live_infrahub)
     ensure_probe_kinds(live_infrahub.url, live_infrahub.token)
-    with place_on(live_infrahub.url, live_infrahub.token, is_thrown_away=live_infrahub.is_thrown_away) as place:
+    with place_on(live_infrahub.url, live_infrahub.token) as place:
         yield place
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +12,6 @@ from consumers.infrahub.errors import DestinationReadError
 from ledger.destination import FieldSelection
 from tests.contract.cases.recording import place_on
 from tests.contract.cases.talk import Talk, values
-from tests.live.infrahub import HOME
 
 pytestmark = pytest.mark.contract
 
@@ -22,7 +20,7 @@ pytestmark = pytest.mark.contract
 def talk(served: tuple[str, str], request: pytest.FixtureRequest) -> Iterator[Talk]:
     """Speaks to a branch of the test's own, beside which there is an account without a role."""
     reader = ("reader-token", "not used") if served[1] == "contract-token" else None
-    with place_on(*served, reader=reader, is_thrown_away=HOME in os.environ) as place:
+    with place_on(*served, reader=reader) as place:
         talk = Talk(place, request.node.name)
         yield talk
         talk.close()
