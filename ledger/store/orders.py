@@ -182,7 +182,7 @@ class OrderQueries(BindingQueries):
             UnreadableCommitError: it was edited.
         """
         body = await self._session.value("run_commit", binding_id, run_id)
-        return None if body is None else stored_commit(body)
+        return None if body is None else stored_commit(body, run_id)
 
     async def committed_order(self, binding_id: int, run_id: str) -> CommittedOrder | None:
         """The inbox's row of a run's commit, or None where there is none."""
@@ -238,8 +238,8 @@ def _check_texts(by: str, reason: str) -> None:
             )
 
 
-def stored_commit(body: str) -> PlanCommit:
-    """A commit as the inbox has it.
+def stored_commit(body: str, run_id: str) -> PlanCommit:
+    """The commit of a run as the inbox has it.
 
     Raises:
         UnreadableCommitError: it is not one that this program writes.
@@ -248,7 +248,7 @@ def stored_commit(body: str) -> PlanCommit:
         return PlanCommit.model_validate_json(body)
     except ValidationError as exc:
         raise UnreadableCommitError(
-            checked="a commit in the inbox",
+            checked=f"the commit of run {run_id} in the inbox",
             expected="what was taken as a commit",
             found=f"another shape at {', '.join(sorted({'.'.join(map(str, fault['loc'])) for fault in exc.errors()}))}",
             next_action="run 'apply-ledger verify', and find out who changed it",

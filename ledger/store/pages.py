@@ -149,7 +149,7 @@ class PageQueries:
             UnreadableCommitError: its commit was edited.
         """
         row = await self._session.row("run_row", binding_id, run_id, RUN_LINES.name, RUN_LINES.version)
-        return None if row is None else CommittedRun(_run(row), stored_commit(row["body"]))
+        return None if row is None else CommittedRun(_run(row), stored_commit(row["body"], run_id))
 
     async def run_document(self, binding_id: int, run_id: str) -> RunState | None:
         """What the projection of runs holds of one run, without its operations."""

@@ -81,7 +81,7 @@ async def test_g11_an_edited_commit_is_named(recording: Recorder, ledger_dsns: d
     await _edit(ledger_dsns, """update ledger.inbox set body = '{"commit_id": 5}'""")
 
     async with await ServedLedger.open(ledger_dsns["reader"], allow_unsafe_fsync=True) as served:
-        with pytest.raises(UnreadableCommitError, match="apply-ledger verify"):
+        with pytest.raises(UnreadableCommitError, match=r"run-1.*apply-ledger verify"):
             await served.committed_run(recording.binding_id, "run-1")
 
 
