@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError
 from pydantic import BaseModel, ConfigDict, Field
 
 from consumers.intake.errors import BrokerUnavailableError
@@ -25,6 +24,7 @@ from ledger.commit_message import MAX_MESSAGE_BYTES
 from ledger.errors import ApplyLedgerError, Finding, RefusalGroup
 from ledger.events import MAX_BODY_BYTES
 from ledger.exit_codes import ExitCode
+from ledger.kafka_producer import Unreachable
 
 _FRAME = 32 * 1024
 """Room for key, headers and the frame of a batch beside a body."""
@@ -294,7 +294,7 @@ async def _admin(settings: TopicSettings) -> AsyncIterator[Any]:
         try:
             await _within(settings, admin.start())
             yield admin
-        except (KafkaError, OSError, TimeoutError) as exc:
+        except Unreachable as exc:
             raise BrokerUnavailableError(
                 checked=f"the brokers {settings.brokers}",
                 expected=f"an answer within {settings.call_within:g} s",
@@ -302,7 +302,7 @@ async def _admin(settings: TopicSettings) -> AsyncIterator[Any]:
                 next_action="check address, credentials and certificate",
             ) from exc
         finally:
-            with suppress(KafkaError, OSError, TimeoutError):  # what happened before is what counts
+            with suppress(*Unreachable):  # what happened before is what counts
                 await _within(settings, admin.close())
 
 

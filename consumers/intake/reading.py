@@ -35,6 +35,7 @@ from consumers.intake.errors import (
 from consumers.intake.settings import IntakeSettings
 from consumers.intake.taking import TRANSIENT_ERRORS, ReceivedMessage
 from ledger.broker import reason_of, told_by_client
+from ledger.kafka_producer import Unreachable
 from ledger.store.records import MessagePlace
 
 _log = structlog.get_logger(__name__)
@@ -120,7 +121,7 @@ class Intake:
         trying = AsyncRetrying(
             stop=lambda state: stop.is_set() or enough(state),
             wait=wait_random_exponential(multiplier=0.1, max=2),
-            retry=retry_if_exception_type((KafkaError, OSError, TimeoutError)),
+            retry=retry_if_exception_type(Unreachable),
         )
         with told_by_client() as told:
             try:

@@ -8,12 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
+from aiokafka.errors import UnknownTopicOrPartitionError
 
 from consumers.intake.errors import BrokerUnavailableError, MissingTopicError
 from consumers.relay.settings import RelaySettings
 from ledger.broker import reason_of, told_by_client
 from ledger.commit_message import Headers
+from ledger.kafka_producer import Unreachable
 from ledger.store.records import MessagePlace
 
 Feed = Callable[[MessagePlace, bytes | None, bytes | None, Headers], None]
@@ -52,7 +53,7 @@ async def read_topic(settings: RelaySettings, feed: Feed, *, progress: Progress 
                 found="no such topic at these brokers",
                 next_action="create it with `apply-ledger kafka init`",
             ) from exc
-        except (KafkaError, OSError, TimeoutError) as exc:
+        except Unreachable as exc:
             raise BrokerUnavailableError(
                 checked=f"the topic {settings.topic} at the brokers {settings.brokers}",
                 expected=f"its messages, each answer within {settings.send_within:g} s",
@@ -60,7 +61,7 @@ async def read_topic(settings: RelaySettings, feed: Feed, *, progress: Progress 
                 next_action="check address, credentials and certificate",
             ) from exc
         finally:
-            with suppress(KafkaError, OSError, TimeoutError):
+            with suppress(*Unreachable):
                 async with asyncio.timeout(settings.send_within):
                     await consumer.stop()
 

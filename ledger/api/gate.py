@@ -84,7 +84,7 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        answer = _Answer(send)
+        answer = _Answer(send, self._hsts(scope))
         began = time.monotonic()
         pages = None if scope["path"].startswith(_PROGRAMS) else self.pages
         try:
@@ -117,6 +117,11 @@ class Gate:
             _require_own_page(headers)
             return await read_body(headers, receive, self.limits, JSON if pages is None else FORM)
         return receive
+
+    def _hsts(self, scope: Scope) -> str | None:
+        """Only over TLS, as RFC 6797 7.2 has it; and only where wanted, for it binds every service of the host."""
+        wanted = self.limits.hsts_seconds if self.callers.speaks_tls(scope) else 0
+        return f"max-age={wanted}" if wanted else None
 
     def _require_known_name(self, headers: Headers) -> None:
         """A name of somebody else's that leads here is how a foreign page gets to a server on this machine."""
@@ -155,8 +160,9 @@ class Gate:
 class _Answer:
     """Sends, with the headers of safety on every answer."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, hsts: str | None) -> None:
         self._send = send
+        self._hsts = hsts
         self.status = 500
         self.streams = False
 
@@ -166,6 +172,8 @@ class _Answer:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
+            if self._hsts:
+                headers["Strict-Transport-Security"] = self._hsts
             headers.setdefault("Cache-Control", "no-store")
             self.streams = headers.get("content-type", "").startswith(STREAMED)
         await self._send(message)

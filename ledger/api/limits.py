@@ -27,6 +27,12 @@ class ApiLimits(BaseModel):
     failed_logins_per_minute: float = Field(default=30.0, gt=0, le=1e6, description="of one address, then 429")
     session_hours: float = Field(default=8.0, gt=0, le=24 * 30, description="how long a login to the pages lasts")
     secure_cookies: bool = Field(default=False, description="something in front speaks TLS: mark cookies for it alone")
+    hsts_seconds: int = Field(
+        default=0,
+        ge=0,
+        le=2 * 366 * 86_400,
+        description="for which browsers speak nothing but TLS to this host (RFC 6797); 0 leaves that open",
+    )
     max_body_bytes: int = Field(default=512 * 1024, ge=1024, le=16 * 1024 * 1024)
     body_seconds: float = Field(default=30.0, gt=0, le=3600, description="within which a body has to come")
     max_streams: int = Field(default=100, ge=1, le=10_000, description="event streams that are open at once")

@@ -33,6 +33,11 @@ class Key(NamedTuple):
     subject: str
     item: str
 
+    def on(self, binding_id: int) -> str:
+        """The place in words, for a refusal."""
+        run = f"run {self.subject} of " if self.subject else ""
+        return (f"operation {self.item} of " if self.item else "") + run + f"binding {binding_id}"
+
 
 class State(BaseModel):
     """Base of all documents. ``position`` is that of the last event taken."""
@@ -46,8 +51,8 @@ class State(BaseModel):
         return canonical_json_bytes(self.model_dump(mode="json"))
 
     @classmethod
-    def read(cls, document: str) -> Self:
-        """A stored document.
+    def read(cls, document: str, binding_id: int, key: Key) -> Self:
+        """The document stored for a binding under a key.
 
         Raises:
             UnreadableDocumentError: it is not of this shape.
@@ -57,7 +62,7 @@ class State(BaseModel):
         except ValidationError as exc:
             places = sorted({".".join(map(str, fault["loc"])) or "the whole" for fault in exc.errors()})
             raise UnreadableDocumentError(
-                checked=f"a document of the projections ({cls.__name__})",
+                checked=f"the document of {key.on(binding_id)} in the projections ({cls.__name__})",
                 expected="one that this program writes",
                 found=f"another shape at {', '.join(places)}",
                 next_action="run 'apply-ledger verify', find out who changed it, then run 'apply-ledger rebuild'",

@@ -11,6 +11,7 @@ from typing import Any
 
 from ledger.commit import PlanCommit
 from ledger.events import StoredEvent
+from ledger.projections.fold import Key
 from ledger.projections.registry import PROJECTIONS
 from ledger.projections.run_lines import RUN_LINES, RunLine
 from ledger.projections.runs import RUNS, OperationState, RunState
@@ -154,7 +155,7 @@ class PageQueries:
     async def run_document(self, binding_id: int, run_id: str) -> RunState | None:
         """What the projection of runs holds of one run, without its operations."""
         document = await self._session.value("run_document", RUNS.name, RUNS.version, binding_id, run_id)
-        return None if document is None else RunState.read(document)
+        return None if document is None else RunState.read(document, binding_id, Key(run_id, ""))
 
     async def run_end(self, binding_id: int, run_id: str) -> RunMark | None:
         """The event that ended a run last, whether or not it was resumed since."""
@@ -179,7 +180,7 @@ class PageQueries:
         rows = await self._session.rows(
             "operations_page", bytes.fromhex(checksum), behind, limit, RUNS.name, RUNS.version, binding_id, run_id
         )
-        return [_operation(row) for row in rows]
+        return [_operation(row, binding_id, run_id) for row in rows]
 
     async def operations_at(
         self, binding_id: int, run_id: str, checksum: str, ordinals: Sequence[int]
@@ -188,7 +189,7 @@ class PageQueries:
         rows = await self._session.rows(
             "operations_at", bytes.fromhex(checksum), list(ordinals), RUNS.name, RUNS.version, binding_id, run_id
         )
-        return [_operation(row) for row in rows]
+        return [_operation(row, binding_id, run_id) for row in rows]
 
     async def events_page(
         self,
@@ -248,6 +249,7 @@ class PageQueries:
 
 
 def _run(row: Any) -> RunRow:
+    key = Key(row["run_id"], "")
     return RunRow(
         binding_id=row["binding_id"],
         inbox_id=row["inbox_id"],
@@ -255,17 +257,17 @@ def _run(row: Any) -> RunRow:
         source=row["source"],
         received_at=row["received_at"],
         order_state=row["state"],
-        line=None if row["document"] is None else RunLine.read(row["document"]),
+        line=None if row["document"] is None else RunLine.read(row["document"], row["binding_id"], key),
     )
 
 
-def _operation(row: Any) -> OperationRow:
+def _operation(row: Any, binding_id: int, run_id: str) -> OperationRow:
     document = row["document"]
     return OperationRow(
         ordinal=row["ordinal"],
         operation_id=row["operation_id"],
         line=row["line"].encode(),
-        state=None if document is None else OperationState.read(document),
+        state=None if document is None else OperationState.read(document, binding_id, Key(run_id, row["operation_id"])),
     )
 
 

@@ -156,8 +156,11 @@ class ProjectionStore:
         run = documents.pop("", None)
         if run is None and not documents:
             return None
-        state = RunState.read(run) if run else RunState(run_id=run_id, position=0)
-        return summarise(state, [OperationState.read(document) for document in documents.values()])
+        state = RunState.read(run, binding_id, Key(run_id, "")) if run else RunState(run_id=run_id, position=0)
+        return summarise(
+            state,
+            [OperationState.read(text, binding_id, Key(run_id, item)) for item, text in documents.items()],
+        )
 
     async def runs(self, binding_id: int) -> list[RunOverview]:
         """All runs of a binding with their counts, in the order of their commits."""
@@ -166,13 +169,16 @@ class ProjectionStore:
             for row in await self.session.rows("outcome_counts", RUNS.name, RUNS.version, binding_id)
         }
         rows = await self.session.rows("documents_without_item", RUNS.name, RUNS.version, binding_id)
-        found = [_overview(RunState.read(row["document"]), counts.get(row["subject"])) for row in rows]
+        found = [
+            _overview(RunState.read(row["document"], binding_id, Key(row["subject"], "")), counts.get(row["subject"]))
+            for row in rows
+        ]
         return sorted(found, key=lambda overview: overview.run.first_position)
 
     async def binding_statuses(self, binding_ids: Sequence[int]) -> dict[int, BindingStatus]:
         """What the logs of bindings say about them, read at once; one without events is left out."""
         rows = await self.session.rows("documents_of_bindings", BINDINGS.name, BINDINGS.version, list(binding_ids))
-        return {row["binding_id"]: BindingStatus.read(row["document"]) for row in rows}
+        return {row["binding_id"]: BindingStatus.read(row["document"], row["binding_id"], Key("", "")) for row in rows}
 
     async def cursor(self, place: Place) -> Cursor | None:
         """Where a projection stands."""
@@ -224,7 +230,7 @@ async def _take(connection: Any, place: Place, cursor: Cursor, reached: Cursor, 
         columns = [[key.subject for key in keys], [key.item for key in keys]]
         stored = await connection.fetch(query("projection_documents"), *place.arguments, *columns)
         documents = {Key(row["subject"], row["item"]): row["document"] for row in stored}
-        states = _fold(steps, documents)
+        states = _fold(steps, documents, place.binding_id)
         texts = [states[key].canonical_bytes().decode() for key in keys]
         await connection.execute(query("put_projection_documents"), *place.arguments, *columns, texts)
 
@@ -236,12 +242,14 @@ def _steps(projection: Projection, events: Iterable[StoredEvent]) -> Iterable[tu
                 yield key, fold, event
 
 
-def _fold(steps: Iterable[tuple[Key, Fold[Any], StoredEvent]], documents: dict[Key, str]) -> dict[Key, State]:
+def _fold(
+    steps: Iterable[tuple[Key, Fold[Any], StoredEvent]], documents: dict[Key, str], binding_id: int
+) -> dict[Key, State]:
     states: dict[Key, State] = {}
     for key, fold, event in steps:
         before = states.get(key)
         if before is None and key in documents:
-            before = fold.model.read(documents[key])
+            before = fold.model.read(documents[key], binding_id, key)
         states[key] = fold.take(before, event)
     return states
 

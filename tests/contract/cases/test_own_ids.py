@@ -27,7 +27,7 @@ async def test_g05_a_create_that_is_sent_again_is_proven_ours_and_not_doubled(ta
     assert found(talk, operation.kind) == [surface.own_id(operation)]
 
 
-@pytest.mark.rules("P59", "P66", "G5", "G6")
+@pytest.mark.rules("P59", "G5", "G6")
 @UNMATCHED
 async def test_g06_what_someone_else_created_is_refused_by_its_constraint(talk: Talk, planned: Any) -> None:
     a_start(talk)

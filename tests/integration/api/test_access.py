@@ -255,6 +255,23 @@ async def test_headers_of_safety_are_on_every_answer_and_cors_on_none(api: Serve
         assert (await client.get(f"{BASE}/runs")).headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (ApiLimits(), None),
+        (ApiLimits(secure_cookies=True), None),
+        (ApiLimits(hsts_seconds=31_536_000), None),
+        (ApiLimits(hsts_seconds=31_536_000, secure_cookies=True), "max-age=31536000"),
+    ],
+    ids=["neither", "tls", "wanted without tls", "wanted with tls"],
+)
+async def test_browsers_are_kept_to_tls_where_that_is_wanted_and_spoken(
+    postgres18_ledger_dsns: dict[str, str], limits: ApiLimits, told: str | None
+) -> None:
+    async with served(postgres18_ledger_dsns, limits=limits) as opened, opened.client(None) as client:
+        assert (await client.get("/healthz")).headers.get("strict-transport-security") == told
+
+
 async def test_pages_of_other_sites_that_are_named_may_read_and_no_others(
     postgres18_ledger_dsns: dict[str, str],
 ) -> None:

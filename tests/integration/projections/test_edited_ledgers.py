@@ -72,6 +72,7 @@ async def test_g11_an_edited_document_is_named(
 
     with pytest.raises(UnreadableDocumentError, match="apply-ledger rebuild") as refused:
         await store.run_summary(recording.binding_id, "run-1")
+    assert "run run-1 of binding" in str(refused.value), "which document it is"
     assert "many" not in str(refused.value), "values of a document may be anything"
 
 
