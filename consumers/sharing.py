@@ -21,6 +21,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from ledger.binding import DestinationBinding
+from ledger.stopping import wait_unless_stopped
 from ledger.store.errors import StoreError
 from ledger.store.records import BindingRow
 from ledger.store.workers import OtherWorker
@@ -181,9 +182,7 @@ class Share:
                 if not told:
                     _log.warning("the other workers cannot be heard", error=str(exc))
                 told = True
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._times.beat_interval):
-                    await stop.wait()
+            await wait_unless_stopped(stop, self._times.beat_interval)
         with suppress(StoreError):  # the others forget this worker by themselves
             await register.worker_gone(self.worker_id)
 

@@ -9,6 +9,7 @@ import structlog
 
 from consumers.writer import BindingWriter
 from ledger.shortage import shortage_of
+from ledger.stopping import wait_unless_stopped
 
 _log = structlog.get_logger(__name__)
 
@@ -39,12 +40,4 @@ class Worker:
                     _log.exception("a writer ended by a defect or an alarm and will be started again")
                 else:
                     _log.error("a writer ended for want of something and will be started again", error=str(shortage))
-                await _wait(stop, self._pause_after_defect)
-
-
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return
+                await wait_unless_stopped(stop, self._pause_after_defect)

@@ -36,6 +36,7 @@ from consumers.intake.settings import IntakeSettings
 from consumers.intake.taking import TRANSIENT_ERRORS, ReceivedMessage
 from ledger.broker import reason_of, told_by_client
 from ledger.kafka_producer import Unreachable
+from ledger.stopping import wait_unless_stopped
 from ledger.store.records import MessagePlace
 
 _log = structlog.get_logger(__name__)
@@ -203,7 +204,7 @@ class Intake:
                 raise
             _log.warning("where the topic begins was not told; it is asked again", why=type(exc).__name__)
             self._tell_alive()
-            await _wait(stop, self._settings.retry_wait)
+            await wait_unless_stopped(stop, self._settings.retry_wait)
         self._tell_alive()
 
     async def _take_batch(
@@ -236,7 +237,7 @@ class Intake:
         if durable is not None and self._rebalances.epoch == epoch:
             await self._commit(consumer, {partition: durable})
         if is_away:
-            await _wait(stop, self._settings.retry_wait)
+            await wait_unless_stopped(stop, self._settings.retry_wait)
 
     async def _take_some(self, messages: Sequence[ReceivedMessage]) -> None:
         if self._take_together is not None:
@@ -306,12 +307,6 @@ def _received(record: ConsumerRecord[bytes, bytes]) -> ReceivedMessage:
 
 def _place(record: ConsumerRecord[bytes, bytes]) -> MessagePlace:
     return MessagePlace(record.topic, record.partition, record.offset)
-
-
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()
 
 
 def _ms(seconds: float) -> int:

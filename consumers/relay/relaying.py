@@ -19,6 +19,7 @@ import structlog
 from consumers.relay.errors import EventsNotSentError, RelayedElsewhereError
 from consumers.relay.settings import RelaySettings
 from ledger.events import StoredEvent
+from ledger.stopping import wait_unless_stopped
 from ledger.store.errors import (
     AlarmError,
     LedgerBusyError,
@@ -99,7 +100,7 @@ class Relay:
                 for task in tasks.values():
                     if task.done():
                         task.result()
-                await _wait(stop, max(1.0, self._settings.poll_interval))
+                await wait_unless_stopped(stop, max(1.0, self._settings.poll_interval))
             await asyncio.gather(*tasks.values())
         finally:
             for task in tasks.values():
@@ -114,11 +115,11 @@ class Relay:
                     row.id, self._settings.topic, owner=owner, ttl=self._settings.claim_ttl
                 )
             except RelayHeldError:
-                await _wait(stop, max(1.0, self._settings.poll_interval))
+                await wait_unless_stopped(stop, max(1.0, self._settings.poll_interval))
                 continue
             except _TRANSIENT_ERRORS as exc:
                 told = self._wait_for(row, exc, told)
-                await _wait(stop, self._settings.retry_wait)
+                await wait_unless_stopped(stop, self._settings.retry_wait)
                 continue
             try:
                 await self._relay_claimed(claim, row, stop)
@@ -126,12 +127,12 @@ class Relay:
                 _log.warning("another relay has taken over", binding=str(row.binding), error=str(exc))
             except _TRANSIENT_ERRORS as exc:
                 told = self._wait_for(row, exc, told)
-                await _wait(stop, self._settings.retry_wait)
+                await wait_unless_stopped(stop, self._settings.retry_wait)
             except (RelayedElsewhereError, AlarmError) as exc:
                 if str(exc) != told:
                     _log.error("the relay of a binding stands still until a person has looked", error=str(exc))
                 told = self._troubles[row.id] = str(exc)
-                await _wait(stop, self._settings.retry_wait * _SELDOM)
+                await wait_unless_stopped(stop, self._settings.retry_wait * _SELDOM)
             finally:
                 await self._release(claim)
             # another name for the next claim: the old one may still be under way in a task that was given up
@@ -148,7 +149,7 @@ class Relay:
                 if time.monotonic() - renewed_at > settings.claim_ttl / 3:
                     await self._ledger.advance_relay(claim, position=position, hash_=head, ttl=settings.claim_ttl)
                     renewed_at = time.monotonic()
-                await _wait(stop, settings.poll_interval)
+                await wait_unless_stopped(stop, settings.poll_interval)
                 continue
             _require_same_log(row, events[0], position, head)
             await self._outlet.send(events)
@@ -185,9 +186,3 @@ def _require_same_log(row: BindingRow, event: StoredEvent, position: int, head: 
         found=f"event {event.position} behind hash {event.prev_hash.hex()}",
         next_action="run `apply-ledger verify`, and `verify --from-kafka` for what the topic holds",
     )
-
-
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()

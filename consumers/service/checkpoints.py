@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from ledger.audit.signed_note import SigningKey, VerifyingKey
 from ledger.audit.uncovered import events_uncovered
 from ledger.binding import DestinationBinding
 from ledger.errors import ApplyLedgerError
+from ledger.stopping import wait_unless_stopped
 from ledger.store.checkpoints import CheckpointMark
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow
@@ -87,9 +87,7 @@ class CheckpointKeeper:
                 row = await ledger.binding(binding)
                 if row is not None and await self.is_due(ledger, row):
                     await self._publish(ledger, row)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.policy.look_every):
-                    await stop.wait()
+            await wait_unless_stopped(stop, self.policy.look_every)
 
     async def is_due(self, ledger: HeadLedger, row: BindingRow) -> bool:
         """Whether it is time for the next checkpoint of a binding."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
 
 from consumers.intake.errors import BrokerUnavailableError
 from ledger.errors import ApplyLedgerError
+from ledger.stopping import wait_unless_stopped
 from ledger.store.errors import LedgerBusyError, LedgerUnavailableError
 
 _log = structlog.get_logger(__name__)
@@ -87,9 +87,7 @@ async def _supervise(part: Part, stop: asyncio.Event, retry_wait: float, restart
             part.trouble = f"{type(exc).__name__}: {exc.checked}: {exc.found}"
             restarted(part.name)
             _log.warning("a part of the service waits and will be started again", part=part.name, error=str(exc))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(retry_wait):
-                    await stop.wait()
+            await wait_unless_stopped(stop, retry_wait)
             part.trouble = ""
         except ApplyLedgerError as exc:
             part.trouble = f"{type(exc).__name__}: {exc.checked}: {exc.found}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
+
+from ledger.stopping import wait_unless_stopped
 
 if TYPE_CHECKING:
     from ledger.store.embedded import EmbeddedPostgres
@@ -28,6 +29,4 @@ async def keep_running(server: EmbeddedPostgres, stop: asyncio.Event, *, look_ev
         if status.crashed:
             _log.error("the embedded database has crashed and is started again", log=str(status.log))
             await server.ensure_running()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(look_every):
-                await stop.wait()
+        await wait_unless_stopped(stop, look_every)

@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from ledger.stopping import wait_unless_stopped
 from ledger.store.connect import Limits, open_connection
 from ledger.store.errors import StoreError
 from ledger.store.sqlstates import DRIVER_ERRORS
@@ -87,7 +88,7 @@ class Doorbell:
             except DRIVER_ERRORS as exc:
                 _log.info("hints of orders cannot be heard now, writers look by themselves", why=type(exc).__name__)
             self.is_heard = False
-            await _wait(stop, self._look_every)
+            await wait_unless_stopped(stop, self._look_every)
 
     async def _listen(self, stop: asyncio.Event) -> None:
         connection = await open_connection(self._dsn, application_name="apply-ledger doorbell", limits=self._limits)
@@ -98,7 +99,7 @@ class Doorbell:
             for event in self._events.values():  # what was ordered while nobody listened
                 event.set()
             while not stop.is_set():
-                await _wait(stop, self._look_every)
+                await wait_unless_stopped(stop, self._look_every)
                 await connection.execute("select 1", timeout=self._look_every)
         finally:
             connection.terminate()
@@ -108,9 +109,3 @@ class Doorbell:
         event = self._events.get(payload)
         if event is not None:
             event.set()
-
-
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()
