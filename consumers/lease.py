@@ -24,7 +24,7 @@ from consumers.ports import WriterStorePort
 from consumers.progress import RecordedEvents, uncounted
 from consumers.settings import WriterSettings
 from ledger.events import NewEvent
-from ledger.store.errors import FencedWriterError, LedgerBusyError, LedgerUnavailableError, StoreError
+from ledger.store.errors import FencedWriterError, StoreError, TransientStoreError
 from ledger.store.outlasting import outlasting
 from ledger.store.records import Appended, InFlight, Lease, OrderState
 
@@ -32,9 +32,6 @@ Clock = Callable[[], float]
 _T = TypeVar("_T")
 _SUSPEND_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Linux's monotonic clock stops in suspend, while a lease continues; elsewhere the monotonic clock continues too."""
-
-_TRANSIENT_ERRORS = (LedgerUnavailableError, LedgerBusyError)
-"""A renewal that failed like this may be asked for again; being fenced may not."""
 
 _RETRY_RENEWAL_AFTER = 0.2
 _log = structlog.get_logger(__name__)
@@ -184,7 +181,7 @@ class LeaseKeeper:
         if self._lost is None and self._left() < self._needed + spare / 2:
             try:
                 await self.renew()
-            except _TRANSIENT_ERRORS as exc:
+            except TransientStoreError as exc:  # it may be asked for again; being fenced may not
                 if self._left() < self._needed:
                     raise self._mark_lost("the lease could not be renewed in time") from exc
         if self._lost is not None:

@@ -36,8 +36,7 @@ from ledger.store.errors import (
     EpochMovedError,
     FencedWriterError,
     LeaseHeldError,
-    LedgerBusyError,
-    LedgerUnavailableError,
+    TransientStoreError,
 )
 from ledger.store.records import Order
 
@@ -49,8 +48,7 @@ _CLAIM_AGAIN = (
     LeaseLostError,
     DispatchRefusedError,
     FencedWriterError,
-    LedgerBusyError,
-    LedgerUnavailableError,
+    TransientStoreError,
 )
 """After these errors a serving writer claims again; every other error is raised to the caller."""
 

@@ -33,10 +33,11 @@ from consumers.intake.errors import (
     VanishedOffsetsError,
 )
 from consumers.intake.settings import IntakeSettings
-from consumers.intake.taking import TRANSIENT_ERRORS, ReceivedMessage
+from consumers.intake.taking import ReceivedMessage
 from ledger.broker import reason_of, told_by_client
 from ledger.kafka_producer import Unreachable
 from ledger.stopping import wait_unless_stopped
+from ledger.store.errors import TransientStoreError
 from ledger.store.records import MessagePlace
 
 _log = structlog.get_logger(__name__)
@@ -225,7 +226,7 @@ class Intake:
             some = records[first : first + at_once]
             try:
                 await self._take_some([_received(record) for record in some])
-            except TRANSIENT_ERRORS as exc:
+            except TransientStoreError as exc:
                 _log.warning("the ledger is away; the message waits", place=str(_place(some[0])), why=str(exc))
                 with suppress(IllegalStateError):  # the partition was taken away meanwhile
                     consumer.seek(partition, some[0].offset)

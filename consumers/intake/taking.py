@@ -18,10 +18,9 @@ from ledger.commit_message import Headers, decode_commit, message_key
 from ledger.errors import ApplyLedgerError, Finding
 from ledger.store.errors import (
     InvalidCallError,
-    LedgerBusyError,
     LedgerPermissionError,
-    LedgerUnavailableError,
     MigrationError,
+    TransientStoreError,
     UnknownBindingError,
     UnsafeServerError,
 )
@@ -29,10 +28,7 @@ from ledger.store.records import BindingRow, MessagePlace, Receipt
 
 _log = structlog.get_logger(__name__)
 
-TRANSIENT_ERRORS = (LedgerUnavailableError, LedgerBusyError)
-"""Transient errors: the message itself is fine and is tried again."""
-
-_NOT_ABOUT_THE_MESSAGE = (*TRANSIENT_ERRORS, LedgerPermissionError, MigrationError, UnsafeServerError)
+_NOT_ABOUT_THE_MESSAGE = (TransientStoreError, LedgerPermissionError, MigrationError, UnsafeServerError)
 """Errors that every other message would meet as well."""
 
 
@@ -77,7 +73,7 @@ class MessageTaker:
             The inbox's receipt, or None where the message was refused.
 
         Raises:
-            LedgerUnavailableError, LedgerBusyError: neither was recorded for certain; take it again.
+            TransientStoreError: neither was recorded for certain; take it again.
             LedgerPermissionError, MigrationError, UnsafeServerError: no message can be taken.
         """
         try:

@@ -22,18 +22,17 @@ from ledger.events import StoredEvent
 from ledger.stopping import wait_unless_stopped
 from ledger.store.errors import (
     AlarmError,
-    LedgerBusyError,
-    LedgerUnavailableError,
     RelayFencedError,
     RelayHeldError,
     StoreError,
+    TransientStoreError,
 )
 from ledger.store.records import BindingRow
 from ledger.store.relay import RelayClaim
 
 _log = structlog.get_logger(__name__)
 
-_TRANSIENT_ERRORS = (LedgerUnavailableError, LedgerBusyError, EventsNotSentError)
+_TRANSIENT_ERRORS = (TransientStoreError, EventsNotSentError)
 """Transient errors of brokers or ledger; the relay waits and continues from its cursor."""
 
 _SELDOM = 30

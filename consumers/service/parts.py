@@ -15,11 +15,11 @@ import structlog
 from consumers.intake.errors import BrokerUnavailableError
 from ledger.errors import ApplyLedgerError
 from ledger.stopping import wait_unless_stopped
-from ledger.store.errors import LedgerBusyError, LedgerUnavailableError
+from ledger.store.errors import TransientStoreError
 
 _log = structlog.get_logger(__name__)
 
-TRANSIENT_ERRORS = (BrokerUnavailableError, LedgerUnavailableError, LedgerBusyError)
+TRANSIENT_ERRORS = (BrokerUnavailableError, TransientStoreError)
 """Transient errors of a dependency: the part waits and is started again."""
 
 RETRY_WAIT = 2.0

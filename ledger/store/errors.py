@@ -205,16 +205,18 @@ class PlanNotStoredError(StoreError):
 # The server
 
 
-class LedgerUnavailableError(StoreError):
+class TransientStoreError(StoreError):
+    """Base of the trouble of the database or of the way to it: the same call can succeed later."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+class LedgerUnavailableError(TransientStoreError):
     """The database cannot be reached, or did not answer in time; a statement under way may have committed (FF33)."""
 
-    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
 
-
-class LedgerBusyError(StoreError):
+class LedgerBusyError(TransientStoreError):
     """A lock was not free in time; the statement was rolled back."""
-
-    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
 
 
 class LedgerPermissionError(StoreError):

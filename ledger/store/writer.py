@@ -119,7 +119,7 @@ class WriterStore:
             LeaseHeldError: another process holds it: who, since when, for how long still.
             EpochMovedError: other claims came first, again and again.
             UnknownBindingError: no such binding.
-            LedgerUnavailableError, LedgerBusyError: the claim may have been recorded; the lease then runs out.
+            TransientStoreError: the claim may have been recorded; the lease then runs out.
         """
         moved = AsyncRetrying(
             retry=retry_if_exception_type(EpochMovedError),
@@ -179,7 +179,7 @@ class WriterStore:
             EventConflictError, DuplicateFactError: an event is known with other content.
             HeadMismatchError, KindNotAllowedError, TooManyEventsError, BodyTooLargeError, BodyRefusedError,
             OrderConflictError: as they say; nothing was appended.
-            LedgerUnavailableError, LedgerBusyError: no answer within the time; the append may have committed.
+            TransientStoreError: no answer within the time; the append may have committed.
         """
         mark = in_flight if isinstance(in_flight, InFlight) else None
         lease_of = (lease.binding_id, lease.owner, lease.epoch)
