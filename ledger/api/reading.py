@@ -69,9 +69,9 @@ class LedgerReader:
 
     async def binding_row(self, binding_id: int) -> BindingRow:
         """A binding as the store has it; raises as :meth:`binding`."""
-        for row in await self.ledger.bindings():
-            if row.id == binding_id:
-                return row
+        row = await self.ledger.binding_by_id(binding_id)
+        if row is not None:
+            return row
         raise not_there(f"the binding {binding_id}", _BINDINGS_URL)
 
     async def _bindings(self, rows: Sequence[BindingRow]) -> list[models.BindingView]:

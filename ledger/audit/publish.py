@@ -228,7 +228,7 @@ async def seal_of(ledger: Ledger, checksum: str) -> PlanSealed:
 
 
 async def _fresh(ledger: Ledger, row: BindingRow) -> BindingRow:
-    return next(found for found in await ledger.bindings() if found.id == row.id)
+    return await ledger.binding_by_id(row.id) or row
 
 
 def _event(row: BindingRow, kind: str, body: Body, n: str) -> NewEvent:

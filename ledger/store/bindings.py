@@ -32,12 +32,17 @@ class BindingQueries:
     async def binding(self, binding: DestinationBinding) -> BindingRow | None:
         """The current state of a binding, or None if nothing was ever committed to it."""
         normalised = binding.normalised()
-        rows = await self._session.rows("bindings", normalised.url, normalised.branch)
+        rows = await self._session.rows("bindings", normalised.url, normalised.branch, None)
+        return _binding(rows[0]) if rows else None
+
+    async def binding_by_id(self, binding_id: int) -> BindingRow | None:
+        """The current state of a binding by its id, or None if there is none."""
+        rows = await self._session.rows("bindings", None, None, binding_id)
         return _binding(rows[0]) if rows else None
 
     async def bindings(self) -> list[BindingRow]:
         """The current state of all bindings, oldest first."""
-        return [_binding(row) for row in await self._session.rows("bindings", None, None)]
+        return [_binding(row) for row in await self._session.rows("bindings", None, None, None)]
 
     async def events(
         self,
@@ -122,10 +127,10 @@ class BindingQueries:
             async for rows in pages:
                 yield OutcomeHeads(*zip(*rows, strict=True))
 
-    async def _binding_by_id(self, binding_id: int) -> BindingRow:
-        for row in await self.bindings():
-            if row.id == binding_id:
-                return row
+    async def _known_binding(self, binding_id: int) -> BindingRow:
+        row = await self.binding_by_id(binding_id)
+        if row is not None:
+            return row
         raise UnknownBindingError(
             checked="the binding's id",
             expected="a registered binding",

@@ -70,7 +70,7 @@ class OrderQueries(BindingQueries):
         """The binding's row, where these commits may be put into its inbox."""
         row = await self.binding(commits[0].binding)
         if row is None or row.id != binding_id:
-            row = await self._binding_by_id(binding_id)
+            row = await self._known_binding(binding_id)
         for commit in commits:
             _check_texts(commit.actor, commit.reason)
             if not commit.binding.same_as(row.binding):

@@ -73,7 +73,7 @@ async def rebuild(projector_dsn: str, *, allow_unsafe_fsync: bool = False, page_
             allow_unsafe_fsync=allow_unsafe_fsync,
         ) as store,
     ):
-        bindings = [row["id"] for row in await store.session.rows("bindings", None, None)]
+        bindings = [row["id"] for row in await store.session.rows("bindings", None, None, None)]
         return [
             await _rebuild(store, projection, binding_id, page_size)
             for binding_id in bindings

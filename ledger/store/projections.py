@@ -114,7 +114,7 @@ class ProjectionStore:
         """
         taken = 0
         first: ApplyLedgerError | None = None
-        for row in await self.session.rows("bindings", None, None):
+        for row in await self.session.rows("bindings", None, None, None):
             try:
                 taken += await self._catch_up_binding(row, page_size)
             except (ProjectionError, UnreadableValueError) as exc:

@@ -3,13 +3,13 @@
 select ledger.register_binding_v1($1, $2);
 
 -- name: bindings
--- Every binding, or the one of this url and branch. Seconds are counted by this server's clock.
+-- Every binding, or the one of this url ($1) and branch ($2), or of this id ($3). Seconds are counted by this server's clock.
 select id, url, branch, head_position, head_hash, writer_epoch, lease_owner, lease_host, lease_taken_at,
        extract(epoch from lease_expires_at - clock_timestamp())::float8 as lease_expires_in,
        in_flight_run, in_flight_ordinal, in_flight_attempt,
        greatest(coalesce(extract(epoch from quiet_until - clock_timestamp()), 0), 0)::float8 as quiet_for
 from ledger.binding
-where $1::text is null or (url = $1 and branch = $2)
+where ($1::text is null or (url = $1 and branch = $2)) and ($3::bigint is null or id = $3)
 order by id;
 
 -- name: events

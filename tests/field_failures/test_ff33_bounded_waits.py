@@ -59,13 +59,13 @@ async def test_ff33_a_pool_of_one_and_a_call_inside_another_use_of_it(real: Real
     )
 
     async def inner(_: object) -> object:
-        return await session.rows("bindings", None, None)
+        return await session.rows("bindings", None, None, None)
 
     async with asyncio.timeout(GENEROUS):
         with pytest.raises(LedgerUnavailableError) as refused:
             await session.run(inner, doing="a call inside another")
         assert refused.value.exit_code is ExitCode.BUSY
-        assert await session.rows("bindings", None, None)
+        assert await session.rows("bindings", None, None, None)
         await session.close()
 
 
