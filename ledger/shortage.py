@@ -43,6 +43,9 @@ _BY_NUMBER: Final[Mapping[int, _Shortage]] = {
     errno.EROFS: _Shortage("a file system that can be written", "mount it for writing, or choose another folder"),
 }
 
+_DEEPEST: Final = 20
+"""Causes of causes that are looked at: a chain of them may be a circle."""
+
 _NO_THREAD: Final = "can't start new thread"
 _UNMAPPED: Final = ("failed to map", "cannot allocate memory", "cannot create shared object")
 """How the dynamic linker says that a library found no room; it reaches Python as an ImportError."""
@@ -51,16 +54,24 @@ _UNMAPPED: Final = ("failed to map", "cannot allocate memory", "cannot create sh
 def shortage_of(error: BaseException) -> MachineShortageError | None:
     """The shortage that an exception means; None for any other exception.
 
-    A refusal is a shortage where one is its cause: a plan that cannot be read for want of a file descriptor is no worse
-    a plan for it. A group is one where all of its parts are.
+    An error is a shortage where one is its cause: a plan that cannot be read for want of a file descriptor is no worse
+    a plan for it, and a connection that broke because an answer found no memory was not broken by the other end. A
+    group is one where all of its parts are.
     """
-    if isinstance(error, MachineShortageError):
-        return error
-    if isinstance(error, ApplyLedgerError):
-        return None if error.__cause__ is None else shortage_of(error.__cause__)
-    if isinstance(error, BaseExceptionGroup):
-        parts = [shortage_of(part) for part in error.exceptions]
-        return parts[0] if all(part is not None for part in parts) else None
+    cause: BaseException | None = error
+    for _ in range(_DEEPEST):
+        if cause is None or isinstance(cause, MachineShortageError):
+            return cause
+        if isinstance(cause, BaseExceptionGroup):
+            parts = [shortage_of(part) for part in cause.exceptions]
+            return parts[0] if all(part is not None for part in parts) else None
+        if (found := _named(cause)) is not None:
+            return found
+        cause = cause.__cause__
+    return None
+
+
+def _named(error: BaseException) -> MachineShortageError | None:
     lack = _shortage(error)
     if lack is None:
         return None

@@ -109,6 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _output_lost(exc)
         return _machine_too_small(exc)
     except ApplyLedgerError as exc:
+        if exc.exit_code is ExitCode.BUSY and shortage_of(exc) is not None:
+            return _machine_too_small(exc)  # what this process lacks does not come back by trying again
         show_refusal(exc)
         return exc.exit_code
     except Exception as exc:  # noqa: BLE001 - raised again where the machine is not to blame

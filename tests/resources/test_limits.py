@@ -10,17 +10,20 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
 from consumers.outcomes import defect_verdict
 from consumers.pauses import PausePoint
 from consumers.worker import Worker
+from ledger.cli.main import main
 from ledger.errors import ApplyLedgerError, ConfigurationError
 from ledger.exit_codes import ExitCode
 from ledger.plan.model import PlannedOperation
 from ledger.plan.snapshot_process import read_apart
 from ledger.shortage import MachineShortageError, shortage_of
+from ledger.store.sqlstates import translated
 from tests.resources.program import Ended, Limits, call, plan
 from tests.support.command_line import CommandLine
 from tests.support.operations import create
@@ -213,6 +216,43 @@ def test_a_shortage_is_told_from_everything_else_whatever_library_met_it(error: 
     refusal = ConfigurationError(checked="a plan", expected="bytes", found="none", next_action="look")
     refusal.__cause__ = error
     assert shortage_of(refusal) is not None
+
+
+def _because(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+def test_a_connection_that_broke_for_want_of_memory_is_told_from_one_that_the_other_end_broke() -> None:
+    """The driver says the same of both; asyncio had closed the connection whose answer found no memory."""
+    lost = asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+    assert shortage_of(translated(lost, doing="an append")) is None
+    refusal = _because(translated(lost, doing="an append"), _because(lost, MemoryError()))
+    assert shortage_of(refusal) is not None
+    circle = RuntimeError("one")
+    assert shortage_of(_because(circle, _because(RuntimeError("two"), circle))) is None
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    ("cause", "named", "code"),
+    [
+        (MemoryError(), "MachineShortageError", ExitCode.ERROR),
+        (ConnectionResetError(104, "Connection reset by peer"), "LedgerUnavailableError", ExitCode.BUSY),
+    ],
+    ids=["memory", "the other end"],
+)
+def test_g11_a_command_that_lost_its_ledger_says_whose_fault_that_was(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], cause: Exception, named: str, code: ExitCode
+) -> None:
+    lost = asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    def broken(**_: object) -> object:
+        raise translated(lost, doing="the list of runs") from _because(lost, cause)
+
+    monkeypatch.setattr("ledger.cli.main.application", lambda _: broken)
+    assert main(["runs"]) == code
+    assert named in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
