@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import signal
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -180,6 +182,22 @@ class _Watched:
         return len(self.operations)
 
 
+class NewWaits:
+    """Tells a wait that was not told yet from one that only has become shorter since."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ends = -math.inf
+
+    def is_new(self, seconds: float) -> bool:
+        """Whether a wait of ``seconds`` from now ends later, by a second or more, than the last one that was told."""
+        ends = self._clock() + seconds
+        if seconds <= 0 or ends < self._ends + 1.0:
+            return False
+        self._ends = ends
+        return True
+
+
 def new_writer(
     settings: Settings,
     dsns: Dsns,
@@ -200,12 +218,14 @@ def new_writer(
     from consumers.settings import WriterSettings
     from consumers.writer import BindingWriter
 
+    waits = NewWaits()
+
     def shown(progress: WriterProgress) -> None:
         if observe is not None:
             observe(progress)
         if progress.phase == "applying" and report is not None:
             report("applying", progress.done, progress.total)
-        elif progress.phase in ("settling", "taking_over") and progress.seconds:
+        elif progress.phase in ("settling", "taking_over") and waits.is_new(progress.seconds):
             wait = f"no request to {binding} for {progress.seconds:.0f} s {progress.detail}"
             people.print(Text.assemble(("settling: ", "yellow"), wait))
 

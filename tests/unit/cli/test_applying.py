@@ -158,3 +158,13 @@ def test_g11_what_comes_next_leaves_open_what_only_a_person_can_tell(
     told = capsys.readouterr().err
     assert ("apply-ledger resume tags/r --reason" in told) == resumable
     assert ("apply-ledger plan" in told) == plannable
+
+
+def test_a_wait_is_told_once_and_again_only_when_it_ends_later() -> None:
+    now = 100.0
+    waits = applying.NewWaits(lambda: now)
+    told = []
+    for passed, seconds in ((0, 30.0), (1, 29.0), (1, 28.0), (20, 30.0), (1, 29.0), (40, 0.0), (1, 2.0)):
+        now += passed
+        told.append(waits.is_new(seconds))
+    assert told == [True, False, False, True, False, False, True]
