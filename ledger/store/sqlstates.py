@@ -74,7 +74,7 @@ OWN_STATES: Mapping[str, Meaning] = {
     "LG017": Meaning(
         errors.RunStillOpenError,
         "a run that has ended and has no open order",
-        "leave it to its writer (if none runs, start `apply-ledger apply`), or stop it first",
+        "leave it to its writer; where none runs, `apply-ledger apply` with the same plan (or `work`) continues it",
     ),
     "LG018": Meaning(errors.OrderConflictError, "an open order with this content", "check the existing order"),
     "LG019": Meaning(errors.PlanConflictError, "the plan that the checksum names", _ALARM),
