@@ -164,10 +164,16 @@ class RunWorker:
             for finding in findings
         ]
         kept, cut = await fit(self.ledger, recorded)
-        recorder.pending.append(recorder.run_event("plan.refused", PlanRefused(findings=kept, cut=cut)))
+        refused = PlanRefused(findings=kept, cut=cut, **_words_of(order))
+        recorder.pending.append(recorder.run_event("plan.refused", refused))
         await recorder.commit(in_flight=None, close_orders=[(order.inbox_id, "refused")])
         self.observe(WriterProgress("ended", order.run_id, detail="plan.refused"))
         return RunOutcome(order.run_id, "plan.refused", tuple(findings))
+
+
+def _words_of(order: Order) -> dict[str, str]:
+    """Who had a run go on, and why; nothing where the order is the commit, whose event says it."""
+    return {name: str(order.body[name]) for name in ("by", "reason")} if order.kind == "resume" else {}
 
 
 def _known_outcome(history: RunHistory) -> RunOutcome:
@@ -315,6 +321,7 @@ class _OneRun:
             source=self._commit.source,
             overlaps=overlaps,
             cut=cut,
+            **_words_of(self._order),
         )
 
     def _resumed(self, admitted: AdmittedPlan, policy: Policy) -> RunResumed:
@@ -322,8 +329,8 @@ class _OneRun:
         left = (i for i, name in enumerate(identifiers_of(operations)) if not self._history.has_success(name))
         by, reason = BY_WRITER, "take-over after the writer's end"
         # An order that came after the run's end asks for this resumption; an older one was being carried out then.
-        if self._order.kind == "resume" and self._order.position >= self._history.ended_at:
-            by, reason = str(self._order.body["by"]), str(self._order.body["reason"])
+        if self._order.position >= self._history.ended_at and (words := _words_of(self._order)):
+            by, reason = words["by"], words["reason"]
         return RunResumed(by=by, reason=reason, from_ordinal=next(left, len(operations)), policy=policy)
 
     def _application(self, admitted: AdmittedPlan, policy: Policy) -> RunApplication:

@@ -61,10 +61,15 @@ class PlanCommitted(Body):
 
 
 class PlanRefused(Body):
-    """A commit was refused before its first write; every failure is named."""
+    """A commit was refused before its first write; every failure is named.
+
+    ``by`` and ``reason`` are those of the order to resume that was refused, and None where the commit itself was.
+    """
 
     findings: list[Finding]
     cut: Cut | None = None
+    by: str | None = None
+    reason: str | None = None
 
 
 class Overlap(BaseModel):
@@ -82,7 +87,11 @@ class Overlap(BaseModel):
 
 
 class RunStarted(Body):
-    """The gate was passed; the first dispatch follows."""
+    """The gate was passed; the first dispatch follows.
+
+    ``by`` and ``reason`` are those of the order to resume on which a run begins that had been refused before, and None
+    where it begins on its commit.
+    """
 
     plan_checksum: str
     operations_count: int
@@ -90,6 +99,8 @@ class RunStarted(Body):
     source: str
     overlaps: list[Overlap]
     cut: Cut | None = None
+    by: str | None = None
+    reason: str | None = None
 
 
 class RunResumed(Body):

@@ -15,10 +15,12 @@ from typing import Any, Literal, TypeVar
 
 from ledger.audit.before_images import coverage_of
 from ledger.audit.bodies import parsed_object
+from ledger.audit.close_objects import none_but
 from ledger.audit.errors import NeverWrittenError
 from ledger.commit import utc_text
 from ledger.plan.asserted import asserted_fields, observed_values
-from ledger.plan.canonical import canonical_identity, canonical_json_text, object_key
+from ledger.plan.canonical import canonical_identity, object_key
+from ledger.plan.describe import object_text
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow, ObjectOutcome, Resumption
 
@@ -142,6 +144,7 @@ class ObjectHistory:
         return {
             **self.head(),
             "node_id": self.node_id(),
+            "node_changes": self.node_changes(),
             "attributes": [attributed.document() for attributed in self.attributed()],
             "deletes_recorded": [dict(assertion.facts) for assertion in self.deletes_recorded()],
         }
@@ -150,6 +153,21 @@ class ObjectHistory:
         """The last one that the destination named of it."""
         applied = (assertion for assertion in reversed(self.assertions) if assertion.result == "applied")
         return next((node for node in (assertion.facts["node_id"] for assertion in applied) if node), None)
+
+    def node_changes(self) -> list[dict[str, Any]]:
+        """Each write that the destination answered with another node id than the one before it; oldest first.
+
+        This program deletes nothing, so the object with the earlier id was taken away or renamed by somebody else.
+        """
+        changes: list[dict[str, Any]] = []
+        last: str | None = None
+        for assertion in self.assertions:
+            node = assertion.facts["node_id"] if assertion.result == "applied" else None
+            if node is not None and last not in (None, node):
+                said = {name: assertion.facts[name] for name in ("position", "recorded_at", "action", "run_id")}
+                changes.append({**said, "node_id": node, "before": last})
+            last = node or last
+        return changes
 
     def deletes_recorded(self) -> list[Assertion]:
         """The deletes of it that were planned, and are never executed; oldest first."""
@@ -262,7 +280,7 @@ def _assertion(
     coverage: Mapping[str, Any] | None,
     resumptions: Sequence[Resumption],
 ) -> Assertion:
-    before = [found for found in resumptions if found.position < outcome.position]
+    before = [found for found in resumptions if found.position < outcome.position and _resumption(found)["by"]]
     return Assertion(
         outcome=outcome,
         action=str(record.get("action")),
@@ -287,9 +305,9 @@ async def require_histories(
             return found
     where = ", ".join(str(row.binding) for row in rows) or "any destination"
     raise NeverWrittenError(
-        checked=f"the object {kind} {canonical_json_text(dict(identities[0]))} on {where}",
+        checked=f"the object {object_text(kind, identities[0])} on {where}",
         expected="an operation on it that was attempted",
-        found="none",
+        found=await none_but(ledger, rows, kind, identities[0]),
         next_action="compare kind and identity with a plan (`apply-ledger show RUN --output json`); a reference in an"
         ' identity is {"identity": ..., "peer_kind": ...}',
     )

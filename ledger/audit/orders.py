@@ -76,7 +76,8 @@ def _check_words(order: AuditedOrder, report: LevelReport) -> None:
     if order.kind != "resume" or began not in ("run.started", "run.resumed"):
         return
     said, recorded = _object(order.body), _object(order.began_with)
-    names = ("by", "reason") if began == "run.resumed" else ()
+    # A start says it only where an order to resume led to it; those of earlier programs never said it.
+    names = ("by", "reason") if began == "run.resumed" or recorded.get("by") is not None else ()
     differ = [name for name in names if said.get(name) != recorded.get(name)]
     if not _within(said.get("policy"), recorded.get("policy")):
         differ.append("policy")

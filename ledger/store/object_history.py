@@ -94,6 +94,6 @@ class ObjectHistoryQueries:
         ]
 
     async def resumptions(self, binding_id: int, run_id: str) -> list[Resumption]:
-        """Each time a run was resumed, in order of position."""
+        """Each time a run was started or resumed, in order of position."""
         rows = await self._session.rows("resumptions", binding_id, run_id)
         return [Resumption(row["position"], row["recorded_at"], row["body"].encode()) for row in rows]

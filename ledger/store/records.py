@@ -252,7 +252,7 @@ class RecentOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """A ``run.resumed`` event; ``body`` says by whom and why."""
+    """A ``run.resumed`` or ``run.started``; where an order to resume led to it, ``body`` says by whom and why."""
 
     position: int
     recorded_at: datetime

@@ -142,10 +142,10 @@ where e.kind in ('operation.applied', 'operation.skipped', 'operation.failed', '
 order by e.position desc;
 
 -- name: resumptions
--- Who had a run go on, and why.
+-- Who may have had a run go on, and why: a start says it where the run had been refused before.
 select position, recorded_at, body from ledger.event
 where binding_id = $1 and run_id between $2 and $2
   and kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
                'run.failed', 'run.interrupted')
-  and kind = 'run.resumed'
+  and kind in ('run.started', 'run.resumed')
 order by run_id, position;

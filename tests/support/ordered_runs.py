@@ -25,7 +25,7 @@ async def record_orders(recording: Recorder) -> None:
     await recording.commit(REFUSED)
     await recording.event("plan.refused", PlanRefused(findings=[finding]), REFUSED.run_id, n=0)
     await _ordered_to_resume(recording, REFUSED)
-    await recording.started(REFUSED)
+    await recording.started(REFUSED, by="eve", reason="it is safe")
     await recording.outcome(REFUSED, 0, "applied")
     await recording.ended(REFUSED, "run.applied")
 

@@ -150,14 +150,16 @@ class Recorder:
             digest=plan.digest,
         )
 
-    async def started(self, plan: RecordedPlan) -> Appended:
-        """``run.started``."""
+    async def started(self, plan: RecordedPlan, *, by: str | None = None, reason: str | None = None) -> Appended:
+        """``run.started``; ``by`` and ``reason`` are those of the order to resume a refused run."""
         body = RunStarted(
             plan_checksum=plan.checksum,
             operations_count=len(plan.operations),
             policy=Policy(),
             source=plan.source,
             overlaps=[],
+            by=by,
+            reason=reason,
         )
         return await self.event("run.started", body, plan.run_id, n=0)
 

@@ -9,6 +9,7 @@ import pytest
 from ledger.audit.errors import NeverWrittenError
 from ledger.audit.history import ObjectHistory, object_history, require_histories
 from ledger.store.ledger import Ledger
+from tests.support.ordered_runs import REFUSED
 from tests.support.told_story import CREATED, DELETED, DOUBTED, TAG, UPDATED
 
 pytestmark = pytest.mark.integration
@@ -51,6 +52,17 @@ async def test_history_tells_every_outcome_of_an_object_in_order(told_dsns: dict
     first, _, second, _ = document["assertions"]
     assert first["resumed"] is None
     assert (second["resumed"]["by"], second["resumed"]["reason"]) == ("eve", "looked, it is safe")
+
+
+@pytest.mark.rules("H16", "G8")
+async def test_who_had_a_refused_run_begin_is_told_of_each_value_that_it_wrote(ordered_dsns: dict[str, str]) -> None:
+    (operation,) = REFUSED.operations
+    async with await Ledger.open(ordered_dsns["reader"], allow_unsafe_fsync=True) as ledger:
+        (row,) = await ledger.bindings()
+        found = await object_history(ledger, row, operation.kind, operation.identity)
+    assert found is not None
+    (told,) = (entry for entry in found.document()["assertions"] if entry["run_id"] == REFUSED.run_id)
+    assert (told["resumed"]["by"], told["resumed"]["reason"]) == ("eve", "it is safe")
 
 
 @pytest.mark.rules("H16")

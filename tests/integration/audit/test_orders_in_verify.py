@@ -65,6 +65,8 @@ _OTHERS = {
     "why": f"update ledger.inbox set body = replace(body, 'safe', 'late') {_RESUME}",
     "under which policy": "update ledger.inbox set body ="
     f" replace(body, '\"allow_stale\":false', '\"allow_stale\":true') {_RESUME}",
+    "who had a refused one begin": "update ledger.inbox set body = replace(body, 'eve', 'ada')"
+    " where run_id = 'ordered-refused' and kind = 'resume'",
     "no words at all": f"update ledger.inbox set body = '{{}}' {_RESUME}",
     "a resume taken out": f"delete from ledger.inbox {_RESUME}",
     "a stop taken out": "delete from ledger.inbox where kind = 'stop'",

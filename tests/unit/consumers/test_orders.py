@@ -122,6 +122,36 @@ async def test_a_refused_run_is_refused_again_under_an_event_of_its_own(bench: B
     assert bench.ledger.kinds("run-1") == ["plan.refused", "plan.refused"]
 
 
+@pytest.mark.rules("G8")
+async def test_g08_who_has_a_refused_run_begin_stands_in_the_log(bench: Bench) -> None:
+    operations = bench.commit([tag("a")])
+    path = bench.root / "sync/run-1/plan/operations.jsonl"
+    original = path.read_bytes()
+    path.write_bytes(original[:-1])
+    await bench.drain()
+    bench.ledger.resume("run-1", by="grace", reason="copied anew")
+    await bench.drain()
+    path.write_bytes(original)
+    bench.ledger.resume("run-1", by="ada", reason="copied right")
+    assert (await bench.drain()).ending == "run.applied"
+    assert bench.ledger.kinds("run-1") == [
+        "plan.refused",
+        "plan.refused",
+        "run.started",
+        "operation.applied",
+        "run.applied",
+    ]
+    words = [
+        bench.ledger.body(kind, index) for kind, index in (("plan.refused", 0), ("plan.refused", 1), ("run.started", 0))
+    ]
+    assert [(body["by"], body["reason"]) for body in words] == [
+        (None, None),
+        ("grace", "copied anew"),
+        ("ada", "copied right"),
+    ]
+    assert len(operations) == 1
+
+
 async def test_a_resume_carries_a_policy_of_its_own(bench: Bench) -> None:
     operations = bench.commit([tag("a")])
     bench.destination.answers = {operations[0].operation_id: [unknown(), unknown()]}
