@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from ledger.audit.identities import identities_of
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings
-from ledger.cli.output import OutputForm, clock, people, write_document, write_records, write_rows
+from ledger.cli.output import OutputForm, clock, data_console, write_document, write_records, write_rows
 from ledger.cli.plan_commands import OutputOption
 from ledger.cli.session import open_ledger, require_ledger, run_async, settings_of
 from ledger.exit_codes import ExitCode
+from ledger.plan.describe import object_text, value_text
+from ledger.printable import visible
 
 if TYPE_CHECKING:
     from ledger.audit.history import ObjectHistory
@@ -29,9 +31,10 @@ IdentityArgument = Annotated[
 ]
 
 HISTORY_COLUMNS = ("position", "recorded_at", "outcome", "action", "source", "actor", "run_id", "reason", "changes")
-HISTORY_SPARE = ("reason", "action", "actor")
-BLAME_COLUMNS = ("attribute", "value", "position", "recorded_at", "source", "actor", "run_id", "reason", "in_doubt")
-BLAME_SPARE = ("reason", "actor", "recorded_at")
+BLAME_COLUMNS = ("attribute", "value", "position", "recorded_at", "source", "actor", "run_id", "reason")
+SPARE = ("position", "source", "run_id", "action")
+"""Who, when and why are what these commands are asked for: they are never left out."""
+FOLDED = ("attribute", "value", "changes", "reason", "in_doubt")
 
 
 def register(app: typer.Typer) -> None:
@@ -61,7 +64,8 @@ def history(
         for entry in found:
             _heading(entry)
             rows = [_history_row(assertion) for assertion in entry.document()["assertions"]]
-            write_rows(rows, form=output, stream="history", columns=HISTORY_COLUMNS, spare=HISTORY_SPARE)
+            write_rows(rows, form=output, stream="history", columns=HISTORY_COLUMNS, spare=SPARE, folded=FOLDED)
+            _tell_other_nodes(entry)
     return ExitCode.DONE
 
 
@@ -88,11 +92,13 @@ def blame(
         for entry, document in zip(found, documents, strict=True):
             _heading(entry)
             rows = [_blame_row(attribute) for attribute in document["attributes"]]
-            write_rows(rows, form=output, stream="blame", columns=BLAME_COLUMNS, spare=BLAME_SPARE)
+            columns = [*BLAME_COLUMNS, *(["in_doubt"] if any(row["in_doubt"] for row in rows) else [])]
+            write_rows(rows, form=output, stream="blame", columns=columns, spare=SPARE, folded=FOLDED)
+            _tell_other_nodes(entry)
             for deleted in document["deletes_recorded"]:
-                people.print(
-                    f"its deletion was recorded and not executed: position {deleted['position']:,}, run"
-                    f" {deleted['run_id']}, source {deleted['source']}",
+                _say(
+                    f"a plan wanted it deleted: at position {deleted['position']:,} run {deleted['run_id']} of source"
+                    f" {deleted['source']} recorded the wish; this program never sends a delete",
                     style="yellow",
                 )
     return ExitCode.DONE
@@ -126,7 +132,19 @@ def _flat(
 
 
 def _heading(entry: ObjectHistory) -> None:
-    people.print(f"{entry.kind} {_text(entry.identity)} on {entry.url} [{entry.branch}]")
+    node = f", node id {visible(node)}" if (node := entry.node_id()) is not None else ""
+    _say(f"{object_text(entry.kind, entry.identity)} on {entry.url} [{entry.branch}]{node}")
+
+
+def _tell_other_nodes(entry: ObjectHistory) -> None:
+    """An object that came back under another id was taken away in between, by somebody whom no ledger saw."""
+    for change in entry.node_changes():
+        _say(
+            f"another node id since position {change['position']:,} ({change['action']}, run {change['run_id']}):"
+            f" {visible(change['node_id'])} instead of {visible(change['before'])}; the object that had the earlier id"
+            " was removed or renamed outside of this ledger",
+            style="yellow",
+        )
 
 
 def _history_row(assertion: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,23 +153,24 @@ def _history_row(assertion: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _blame_row(attribute: Mapping[str, Any]) -> dict[str, Any]:
-    doubts = ", ".join(f"{entry['position']:,}: {_text(entry['value'])}" for entry in attribute["in_doubt"])
+    doubts = ", ".join(f"{entry['position']:,}: {value_text(entry['value'])}" for entry in attribute["in_doubt"])
     return {
         **attribute,
         "attribute": attribute["name"],
-        "value": _text(attribute["value"]),
+        "value": value_text(attribute["value"]),
         "recorded_at": clock(attribute.get("recorded_at")),
         "in_doubt": doubts or None,
     }
 
 
 def _change(name: str, change: Mapping[str, Any]) -> str:
-    value = _text(change["value"])
+    value = value_text(change["value"])
     if "before" not in change:
         return f"{name}: {value}"
-    before = _text(change["before"])
+    before = value_text(change["before"])
     return f"{name}: {value} (as it was)" if before == value else f"{name}: {before} → {value}"
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _say(text: str, *, style: str = "") -> None:
+    """What belongs to the answer, so that it stays with the table when that goes to a file."""
+    data_console().print(Text(text, style=style), soft_wrap=True)

@@ -24,6 +24,8 @@ UNBROKEN = frozenset({"run", "run_id", "operation_id", "kind", "position", "stat
 HEADINGS = {"writer_epoch": "epoch", "operation_id": "operation", "run_id": "run", "recorded_at": "recorded"}
 _GAP = 2
 """Blanks between two columns."""
+_FOLDED = 24
+"""Cells that a column has at least whose values are folded into lines."""
 
 
 class OutputForm(StrEnum):
@@ -80,6 +82,7 @@ def write_rows(
     columns: Sequence[str],
     total: int | None = None,
     spare: Sequence[str] = (),
+    folded: Sequence[str] = (),
 ) -> None:
     """A list in the form asked for; says on stderr when it was cut.
 
@@ -90,23 +93,37 @@ def write_rows(
         columns: keys shown in a table, in order; JSON forms always have all keys.
         total: how many rows there are in all, where ``rows`` was limited.
         spare: columns that are left out on a narrow terminal, in this order; stderr names them.
+        folded: columns whose values are folded into several lines before any other column is left out.
     """
     if form is OutputForm.JSON:
         write_document(list(rows))
     elif form is OutputForm.NDJSON:
         write_records(rows, stream=stream)
     else:
-        _print_table(rows, columns, spare)
+        _print_table(rows, columns, spare, folded)
     if total is not None and total > len(rows):
         people.print(f"showing {len(rows)} of {total:,}; --limit shows more", style="dim")
 
 
-def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spare: Sequence[str]) -> None:
+def _print_table(
+    rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spare: Sequence[str], folded: Sequence[str]
+) -> None:
     console = data_console()
-    shown = _fitting(rows, columns, spare, console.width)
+    widths = {
+        column: max(cell_len(text) for text in (_heading(column), *(_cell(row.get(column)) for row in rows)))
+        for column in columns
+    }
+    shown = _fitting(widths, spare, folded, console.width)
+    room = _shared(widths, shown, folded, console.width)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in shown:
-        table.add_column(_heading(column), overflow="fold", justify=_justify(rows, column), no_wrap=column in UNBROKEN)
+        table.add_column(
+            _heading(column),
+            overflow="fold",
+            justify=_justify(rows, column),
+            no_wrap=column in UNBROKEN,
+            width=room.get(column),
+        )
     for row in rows:
         table.add_row(*(Text(_cell(row.get(column))) for column in shown))
     console.print(table)
@@ -115,19 +132,32 @@ def _print_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spar
         people.print(f"too narrow for {', '.join(left_out)}; use a wider terminal or --output json", style="dim")
 
 
-def _fitting(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], spare: Sequence[str], width: int) -> list[str]:
-    """The columns that fit into ``width`` unfolded, as far as leaving out the spare ones can bring that about."""
-    widths = {
-        column: max(cell_len(text) for text in (_heading(column), *(_cell(row.get(column)) for row in rows)))
-        for column in columns
-    }
-    shown = list(columns)
+def _fitting(widths: Mapping[str, int], spare: Sequence[str], folded: Sequence[str], width: int) -> list[str]:
+    """The columns that fit into ``width``, as far as folding and leaving out the spare ones can bring that about."""
+    needed = {name: min(cells, _FOLDED) if name in folded else cells for name, cells in widths.items()}
+    shown = list(widths)
     for column in spare:
-        if sum(widths[name] + _GAP for name in shown) - _GAP <= width:
+        if _row_width(needed, shown) <= width:
             break
         if column in shown:
             shown.remove(column)
     return shown
+
+
+def _shared(widths: Mapping[str, int], shown: Sequence[str], folded: Sequence[str], width: int) -> dict[str, int]:
+    """The cells of each folded column: what the others leave, and none more than it needs."""
+    left = width - _row_width(widths, [*shown]) + sum(widths[name] for name in shown if name in folded)
+    narrow_first = sorted((name for name in shown if name in folded), key=lambda name: widths[name])
+    room: dict[str, int] = {}
+    for turn, name in enumerate(narrow_first):
+        fair = left // (len(narrow_first) - turn)
+        room[name] = min(widths[name], max(_FOLDED, fair))
+        left -= room[name]
+    return room
+
+
+def _row_width(widths: Mapping[str, int], shown: Sequence[str]) -> int:
+    return sum(widths[name] + _GAP for name in shown) - _GAP
 
 
 def _heading(column: str) -> str:

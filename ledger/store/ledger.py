@@ -8,6 +8,7 @@ from typing import Self
 from ledger.store.audited_orders import AuditedOrderQueries
 from ledger.store.checkpoints import CheckpointQueries
 from ledger.store.connect import Limits
+from ledger.store.known_objects import KnownObjectQueries
 from ledger.store.live_projections import LiveProjectionQueries
 from ledger.store.object_history import ObjectHistoryQueries
 from ledger.store.orders import OrderQueries
@@ -50,6 +51,7 @@ class Ledger(
     AuditedOrderQueries,
     PlanQueries,
     ObjectHistoryQueries,
+    KnownObjectQueries,
     CheckpointQueries,
     LiveProjectionQueries,
     RelayQueries,
@@ -102,7 +104,7 @@ class Ledger(
         return cls(session)
 
     async def unguarded_tables(self) -> list[str]:
-        """Append-only tables whose triggers are not in force in every session; an untouched ledger has none (G8)."""
+        """Tables of which a trigger or a foreign key is not in force as it must be; an untouched ledger has none (G8)."""
         return [row["name"] for row in await self._session.rows("unguarded_tables")]
 
     async def changed_functions(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from ledger.audit.errors import NeverWrittenError
 from ledger.audit.history import ObjectHistory, object_history, require_histories
 from ledger.store.ledger import Ledger
 from tests.support.ordered_runs import REFUSED
-from tests.support.told_story import CREATED, DELETED, DOUBTED, TAG, UPDATED
+from tests.support.recorded_runs import recorder
+from tests.support.told_story import CREATED, DELETED, DOUBTED, TAG, UPDATED, commit, tag, tell, told_plan
 
 pytestmark = pytest.mark.integration
 
@@ -106,6 +108,47 @@ async def test_blame_tells_a_deletion_that_was_only_recorded(told_dsns: dict[str
     document = (await _history(told_dsns, "green")).blame()
     assert [entry["run_id"] for entry in document["deletes_recorded"]] == [DELETED.run_id]
     assert _named(document, "name")["run_id"] == "run-create"
+
+
+@pytest.mark.rules("H16")
+async def test_an_object_that_came_back_under_another_id_was_removed_by_somebody_else(
+    ledger_dsns: dict[str, str],
+) -> None:
+    first, second, *_ = [operation.identity["name"] for operation in CREATED.operations]
+    # the recorder's destination calls what it writes node-N by the operation's place in its plan
+    again = {name: told_plan(f"run-{name}", "netbox", [tag(name, note="back")]) for name in (first, second)}
+    async with recorder(ledger_dsns) as recording:
+        await tell(recording)
+        for plan in again.values():
+            await commit(recording, plan, actor="ada", reason="")
+            await recording.started(plan)
+            await recording.outcome(plan, 0, "applied")
+            await recording.ended(plan, "run.applied")
+    last = (await _history(ledger_dsns, second)).blame()["node_changes"][-1]
+    assert (last["run_id"], last["action"], last["node_id"]) == (f"run-{second}", "create", "node-0")
+    assert last["before"] != "node-0"
+    applied = [entry for entry in (await _history(ledger_dsns, first)).assertions if entry.result == "applied"]
+    same = {entry.facts["node_id"] for entry in applied} == {"node-0"}
+    assert ((await _history(ledger_dsns, first)).node_changes() == []) is same
+
+
+@pytest.mark.parametrize(
+    ("kind", "identity", "found"),
+    [
+        ("BuiltinTags", {"name": "red"}, r"no object of the kind BuiltinTags \(did you mean BuiltinTag\?\)"),
+        ("Pear", {"name": "red"}, "no object of the kind Pear"),
+        (TAG, {"name": "gren"}, r'no BuiltinTag with name="gren" \(did you mean name="green"\?\)'),
+        (TAG, {"name": "pink"}, 'no BuiltinTag with name="pink"'),
+        (TAG, {"label": "red"}, r'named like BuiltinTag\(name="'),
+    ],
+)
+async def test_a_slip_of_the_hand_is_told_what_the_ledger_knows(
+    told_dsns: dict[str, str], kind: str, identity: dict[str, Any], found: str
+) -> None:
+    async with await Ledger.open(told_dsns["reader"], allow_unsafe_fsync=True) as ledger:
+        with pytest.raises(NeverWrittenError) as raised:
+            await require_histories(ledger, await ledger.bindings(), kind, [identity])
+    assert re.search(f"{found}$" if "like" not in found else found, raised.value.found)
 
 
 async def test_an_object_that_nobody_wrote_is_a_named_refusal(told_dsns: dict[str, str]) -> None:

@@ -43,7 +43,13 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     assert (description["value"], description["before"], description["reason"]) == ("hot", "warm", "summer")
     assert [entry["value"] for entry in description["earlier"]] == ["warm"]
     history = cli.run("history", "BuiltinTag", "name=red", *here)
-    assert "warm → hot" in history.stdout
+    assert '"warm" → "hot"' in history.stdout
+    assert 'BuiltinTag(name="red")' in history.stdout
+    who = cli.run("blame", "BuiltinTag", "name=red", *here)
+    assert all(word in who.stdout for word in ("recorded", "actor", "reason", "summer")), who.stdout
+    assert "too narrow" not in who.stderr
+    slip = cli.run("blame", "BuiltinTab", "name=red", *here)
+    assert (slip.returncode, "did you mean BuiltinTag?" in slip.stderr) == (1, True), slip.stderr
     assert cli.run("history", "BuiltinTag", "name=green", *here).returncode == 1
     assert cli.run("history", "BuiltinTag", "green", *here).returncode == 64
 

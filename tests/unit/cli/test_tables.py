@@ -55,6 +55,28 @@ def test_a_narrow_terminal_goes_without_columns_and_says_so_instead_of_folding(
     assert bool(terminal.words.getvalue()) == bool(left_out)
 
 
+@pytest.mark.parametrize("width", [250, 120])
+def test_long_values_are_folded_before_a_column_is_left_out(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    row = {"attribute": "tags", "value": " ".join(f"word{number}" for number in range(60)), "actor": "ada", "why": "w"}
+    terminal = _Terminal(monkeypatch, width)
+    columns, spare = list(row), ("why", "actor")
+    write_rows([row], form=OutputForm.TABLE, stream="x", columns=columns, spare=spare, folded=("attribute", "value"))
+    lines = terminal.data.getvalue().splitlines()
+    assert lines[0].split() == columns
+    assert lines[1].split()[-2:] == ["ada", "w"]
+    assert max(map(len, lines)) <= width
+    assert all(f"word{number}" in terminal.data.getvalue() for number in range(60)), "folded, not cut"
+    assert terminal.words.getvalue() == ""
+
+
+def test_where_folding_is_not_enough_columns_are_left_out_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _Terminal(monkeypatch, 40)
+    row = {"value": "long words " * 20, "actor": "somebody.of.the.network", "why": "CHG-1"}
+    write_rows([row], form=OutputForm.TABLE, stream="x", columns=list(row), spare=("actor",), folded=("value",))
+    assert terminal.data.getvalue().splitlines()[0].split() == ["value", "why"]
+    assert "actor" in terminal.words.getvalue()
+
+
 def _commands() -> list[tuple[str, ...]]:
     root = typer.main.get_command(program.application())
     return [(), *((name,) for name in root.commands), ("runs", "show")]  # type: ignore[attr-defined] # root is a group
