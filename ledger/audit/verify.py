@@ -90,6 +90,7 @@ async def verify_binding(
         head_hash=row.head_hash,
         events=events.verifier.events,
         levels=tuple(reports.values()),
+        covered_to=heads.covered_to,
     )
 
 
@@ -115,7 +116,7 @@ async def _check_guards(ledger: AuditSource, report: LevelReport) -> None:
         report.add(
             "GuardOffError",
             checked=f"the triggers of ledger.{table}",
-            expected="refuse_row_change and refuse_truncate of the migrations, enabled always",
+            expected="those of the migrations: of edits enabled always, of foreign keys enabled",
             found="missing, switched off, or not for every session and every change",
         )
     for function in changed:

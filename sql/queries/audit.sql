@@ -1,7 +1,8 @@
 -- name: unguarded_tables
 -- Tables whose triggers do not refuse changes in every session, as they must (ENABLE ALWAYS); none is right. A trigger
 -- is the function that it calls and what it is called for: before update and delete of each row (27), before truncate (34),
--- without a condition and without a list of columns.
+-- without a condition and without a list of columns. And every table of the schema of which any trigger is off: whoever
+-- switches all of them off to edit a row has those of the foreign keys off as well, and may forget to switch them on.
 select t.name
 from (values
     ('event', 'refuse_change'), ('binding', 'refuse_binding_change'), ('inbox', 'refuse_order_change'),
@@ -14,7 +15,26 @@ where (select count(*) from pg_trigger g join pg_proc f on f.oid = g.tgfoid
          and g.tgqual is null and cardinality(g.tgattr::int2[]) = 0 and f.pronamespace = to_regnamespace('ledger')
          and ((g.tgname = 'refuse_row_change' and g.tgtype = 27 and f.proname = t.guard)
               or (g.tgname = 'refuse_truncate' and g.tgtype = 34 and f.proname = 'refuse_change'))) <> 2
-order by t.name;
+union
+select t.relname from pg_trigger g join pg_class t on t.oid = g.tgrelid
+where t.relnamespace = to_regnamespace('ledger') and g.tgenabled not in ('O', 'A')
+union
+-- A foreign key that is gone, or that was never checked.
+select k.name
+from (values
+    ('artifact', 'FOREIGN KEY (binding_id) REFERENCES ledger.binding(id)'),
+    ('artifact', 'FOREIGN KEY (plan_checksum) REFERENCES ledger.plan(checksum)'),
+    ('inbox', 'FOREIGN KEY (binding_id) REFERENCES ledger.binding(id)'),
+    ('plan', 'FOREIGN KEY (checksum) REFERENCES ledger.plan_seal(checksum) DEFERRABLE INITIALLY DEFERRED'),
+    ('plan_seal', 'FOREIGN KEY (checksum) REFERENCES ledger.plan(checksum)'),
+    ('projection_cursor', 'FOREIGN KEY (binding_id) REFERENCES ledger.binding(id)'),
+    ('relay', 'FOREIGN KEY (binding_id) REFERENCES ledger.binding(id)')
+) as k (name, definition)
+where not exists (
+    select from pg_constraint c
+    where c.conrelid = to_regclass('ledger.' || k.name) and c.contype = 'f' and c.convalidated
+      and pg_get_constraintdef(c.oid) = k.definition)
+order by 1;
 
 -- name: stored_functions
 -- Every function of the schema: its body, its language, whose rights it has, and its own settings.

@@ -34,6 +34,7 @@ async def unguarded(admin: Any) -> AsyncIterator[None]:
         yield
     finally:
         for table in TABLES:
+            await admin.execute(f"alter table ledger.{table} enable trigger all")
             for trigger in ("refuse_row_change", "refuse_truncate"):
                 await admin.execute(f"alter table ledger.{table} enable always trigger {trigger}")
 

@@ -54,6 +54,34 @@ async def test_g08_a_trigger_that_does_not_refuse_is_found(
     assert [finding.checked for finding in guards.findings] == ["the triggers of ledger.plan_operation"]
 
 
+_FOREIGN_KEYS = {
+    "off, and only the guards on again": (
+        "alter table ledger.artifact disable trigger all",
+        "alter table ledger.artifact enable always trigger refuse_row_change",
+        "alter table ledger.artifact enable always trigger refuse_truncate",
+    ),
+    "gone": ("alter table ledger.artifact drop constraint artifact_plan_checksum_fkey",),
+    "not checked": (
+        "alter table ledger.artifact drop constraint artifact_plan_checksum_fkey",
+        "alter table ledger.artifact add foreign key (plan_checksum) references ledger.plan (checksum) not valid",
+    ),
+    "of another table": (
+        "alter table ledger.artifact drop constraint artifact_plan_checksum_fkey",
+        "alter table ledger.artifact add foreign key (plan_checksum) references ledger.plan_seal (checksum)",
+    ),
+}
+
+
+@pytest.mark.rules("G8")
+@pytest.mark.parametrize("statements", _FOREIGN_KEYS.values(), ids=_FOREIGN_KEYS)
+async def test_g08_a_foreign_key_that_is_not_in_force_is_found(
+    told_dsns: dict[str, str], statements: tuple[str, ...]
+) -> None:
+    """Whoever switches all triggers off to edit a row leaves this trace, unless it is thought of."""
+    guards = await _after(told_dsns, *statements)
+    assert [finding.checked for finding in guards.findings] == ["the triggers of ledger.artifact"]
+
+
 _REFUSE = "create {or_replace} function {name} returns trigger language plpgsql{path} as $$begin return new; end$$"
 _PATH = " set search_path = pg_catalog, pg_temp"
 _FUNCTIONS = {
