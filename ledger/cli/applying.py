@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ledger.cli.output import next_command, people
+from ledger.cli.output import clock, people
 from ledger.cli.progress import Report, progress
 from ledger.cli.run_lookup import find_run_directory
+from ledger.cli.run_results import RunResult, order_document, run_result
 from ledger.cli.session import infrahub_settings, known_schemas, ledger_dsns
-from ledger.errors import ApplyLedgerError, Finding
+from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
+from ledger.printable import words
 
 if TYPE_CHECKING:
     from consumers.progress import RecordedEvents, WriterObserver, WriterProgress
@@ -33,46 +34,12 @@ if TYPE_CHECKING:
     from ledger.store.ledger import Ledger
 
 WATCH_EVERY = 0.5
-_EXIT_CODES = {
-    "applied": ExitCode.DONE,
-    "failed": ExitCode.STOPPED_UNWRITTEN,
-    "interrupted": ExitCode.STOPPED_MAYBE_WRITTEN,
-    "stopped": ExitCode.INTERRUPTED,
-    "open": ExitCode.INTERRUPTED,
-}
 
 
 class WaitTimeoutError(ApplyLedgerError):
     """The run did not end within the given time; it continues."""
 
     exit_code = ExitCode.BUSY
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """What became of a run, from its projection.
-
-    ``goes_on``: an order to carry it out is still open. ``was_over``: none was when the waiting began.
-    """
-
-    document: dict[str, Any]
-    findings: Sequence[Finding]
-    goes_on: bool = False
-    was_over: bool = False
-
-    @property
-    def state(self) -> str:
-        """The run's last terminal event, or ``open`` while an order to continue the run is open."""
-        return "open" if self.goes_on else str(self.document["state"])
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """By state; a refusal has the code of what was found."""
-        from consumers.errors import exit_code_of_refusal
-
-        if self.state == "refused":
-            return exit_code_of_refusal(self.findings)
-        return _EXIT_CODES[self.state]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,22 +72,40 @@ async def carry_out(
         WaitTimeoutError: ``wait_timeout`` seconds have passed.
         ApplyLedgerError: the ledger or the destination's settings.
     """
-    from ledger.store.ledger import Ledger
+    from ledger.store.served import ServedLedger
 
     dsns = await ledger_dsns(settings)
     ends = _Ends(asyncio.Event(), asyncio.Event())
-    async with await Ledger.open(dsns.writer) as ledger:
+    async with await ServedLedger.open(dsns.writer) as ledger:
+        await _say_what_comes_first(ledger, binding, run_id)
         was_over = not is_new and not await _goes_on(ledger, binding, run_id)
         with progress("operations") as report, _ended_by_signals(ends), _ended_after(ends, wait_timeout) as timed_out:
-            await _write_or_watch(
-                new_writer(settings, dsns, binding, report), ledger, binding, run_id, by, ends, report
-            )
+            writer = new_writer(settings, dsns, binding, report, run_id=run_id)
+            await _write_or_watch(writer, ledger, binding, run_id, by, ends, report)
         goes_on = await _goes_on(ledger, binding, run_id)
         found = await run_result(dsns, ledger, binding, run_id)
         result = replace(found, goes_on=goes_on, was_over=was_over)
     if timed_out.is_set() and result.state == "open":
         raise _waited_enough(run_id, wait_timeout)
     return result
+
+
+async def _say_what_comes_first(ledger: Ledger, binding: DestinationBinding, run_id: str) -> None:
+    """Orders are carried out in turn: whoever applies one plan is told which runs of others that begins with."""
+    row = await ledger.binding(binding)
+    said = {run_id}
+    for order in [] if row is None else await ledger.open_orders(row.id):
+        if order.run_id == run_id and order.kind != "stop":
+            return
+        if order.kind == "stop" or order.run_id in said:
+            continue
+        said.add(order.run_id)
+        commit = None if row is None else await ledger.run_commit(row.id, order.run_id)
+        asked = order_document(order)
+        of = "" if commit is None else f" of {commit.source}"
+        why = f": {asked['reason']}" if asked["reason"] else ""
+        told = f"run {order.run_id}{of} comes first: its {order.kind} was ordered {clock(asked['received_at'])}"
+        people.print(Text.assemble(("waiting: ", "yellow"), words(f"{told} by {asked['by']}{why}")))
 
 
 async def _goes_on(ledger: Ledger, binding: DestinationBinding, run_id: str) -> bool:
@@ -204,6 +189,7 @@ def new_writer(
     binding: DestinationBinding,
     report: Report | None,
     *,
+    run_id: str | None = None,
     turns: Turns | None = None,
     bell: OrderBell | None = None,
     observe: WriterObserver | None = None,
@@ -211,7 +197,8 @@ def new_writer(
 ) -> BindingWriter:
     """Make the writer of a declared destination, with this installation's times.
 
-    ``observe`` gets its progress as the terminal does, ``recorded`` the events of each append.
+    ``run_id`` is the run that somebody waits for: the progress of any other is shown with its name. ``observe`` gets
+    the progress as the terminal does, ``recorded`` the events of each append.
     """
     from consumers.infrahub.connection import InfrahubOpener
     from consumers.progress import uncounted
@@ -224,7 +211,8 @@ def new_writer(
         if observe is not None:
             observe(progress)
         if progress.phase == "applying" and report is not None:
-            report("applying", progress.done, progress.total)
+            other = "" if run_id in (None, progress.run_id) else f" run {progress.run_id} first"
+            report(f"applying{other}", progress.done, progress.total)
         elif progress.phase in ("settling", "taking_over") and waits.is_new(progress.seconds):
             wait = f"no request to {binding} for {progress.seconds:.0f} s {progress.detail}"
             people.print(Text.assemble(("settling: ", "yellow"), wait))
@@ -240,47 +228,6 @@ def new_writer(
         turns=turns,
         bell=bell,
     )
-
-
-async def run_result(dsns: Dsns, ledger: Ledger, binding: DestinationBinding, run_id: str) -> RunResult:
-    """The projection of a run, brought up to date first, and the findings of a refusal."""
-    from ledger.store.projections import ProjectionStore
-
-    row = await ledger.binding(binding)
-    async with await ProjectionStore.open(dsns.projector) as projections:
-        await projections.catch_up()
-        summary = await projections.run_summary(row.id, run_id) if row is not None else None
-    if row is None or summary is None:
-        raise LookupError(f"run {run_id} has no events on {binding}")
-    findings: list[Finding] = []
-    if summary.state == "refused":
-        findings = await _findings(ledger, row.id, run_id)
-    rate = summary.operations_per_second
-    document = {
-        **summary.document(),
-        "operations_per_second": None if rate is None else round(rate, 1),
-        "failure": await _failure(ledger, row.id, run_id) if summary.failed_operation else None,
-    }
-    return RunResult(document, findings)
-
-
-async def _failure(ledger: Ledger, binding_id: int, run_id: str) -> dict[str, Any] | None:
-    """What the last failed or unknown operation of a run said: the reason a person looks for first."""
-    last = None
-    async for event in ledger.events(binding_id, run_id=run_id):
-        if event.kind in ("operation.failed", "operation.unknown"):
-            last = event
-    if last is None:
-        return None
-    body: dict[str, Any] = json.loads(last.body)
-    return {key: body[key] for key in ("error", "message", "next_action")}
-
-
-async def _findings(ledger: Ledger, binding_id: int, run_id: str) -> list[Finding]:
-    from ledger.events import PlanRefused
-
-    refusals = [event async for event in ledger.events(binding_id, run_id=run_id) if event.kind == "plan.refused"]
-    return list(PlanRefused.model_validate_json(refusals[-1].body).findings) if refusals else []
 
 
 def finish_artifact(root: Path, run: str, result: RunResult) -> None:
@@ -306,30 +253,6 @@ def _finish_artifact(run_dir: Path, result: RunResult) -> None:
     if result.state == "applied":
         manifest = parse_manifest(decode_manifest((run_dir / MANIFEST_FILE).read_bytes()))
         write_rowcounts(run_dir.parent, rowcounts_of_snapshots(manifest.source_snapshot))
-
-
-def show_result(result: RunResult, run: str, *, table: bool) -> None:
-    """The summary of a run for people, what failed, and the next command."""
-    from ledger.cli.run_display import print_run
-
-    if table:
-        print_run(result.document)
-    for finding in result.findings:
-        people.print(Text(str(finding), style="red"))
-    if result.state == "refused" and result.was_over:
-        people.print("this is the result of the earlier commit; `resume` checks again, if needed with another policy")
-        next_command(f"apply-ledger resume {run} --reason TEXT   (with --allow-stale if you decide so)")
-        return
-    if result.state == "applied" and result.was_over:
-        people.print(f"it was applied before, at {result.document['ended_at']}; nothing was sent again")
-    if result.state in ("interrupted", "stopped"):
-        next_command(f"apply-ledger resume {run} --reason TEXT")
-    elif result.state in ("failed", "refused"):
-        # which of the two is right, the reason above says: only a person can tell what was fixed
-        next_command(f"apply-ledger resume {run} --reason TEXT   (if the cause was fixed outside the plan)")
-        next_command("apply-ledger plan …   (if the plan is the cause: make, review and apply a fresh one)")
-    else:
-        next_command(f"apply-ledger replay --run {result.document['run_id']}")
 
 
 def _waited_enough(run_id: str, seconds: float | None) -> WaitTimeoutError:

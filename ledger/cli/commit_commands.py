@@ -8,82 +8,49 @@ import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from ledger import spans
-from ledger.cli.applying import RunResult, carry_out, finish_artifact, show_result
+from ledger.cli.applying import carry_out, finish_artifact
 from ledger.cli.committing import PlacedCommit, order_resume, place_commit, until_taken
 from ledger.cli.known_secrets import refuse_secrets
+from ledger.cli.order_options import (
+    ActorOption,
+    AllowChangeAgain,
+    AllowChangeOption,
+    AllowStaleAgain,
+    AllowStaleOption,
+    ChecksumOption,
+    ConfigFileOption,
+    OnCrash,
+    OnCrashAgain,
+    OnCrashOption,
+    OnOverlap,
+    OnOverlapAgain,
+    OnOverlapOption,
+    OnUnknown,
+    OnUnknownAgain,
+    OnUnknownOption,
+    ReasonOption,
+    WaitTimeoutOption,
+)
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
 from ledger.cli.plan_commands import OutputOption, RunArgument
+from ledger.cli.run_display import show_result
 from ledger.cli.run_lookup import binding_of_run, find_run_directory, run_id_of
+from ledger.cli.run_results import RunResult, is_served
 from ledger.cli.session import open_ledger, run_async, run_traced, settings_of
-from ledger.commit import Policy
+from ledger.commit import Policy, PolicyChanges
 from ledger.errors import UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from ledger.binding import DestinationBinding
     from ledger.cli.settings import Settings
-
-ChecksumOption = Annotated[
-    str | None,
-    typer.Option("--expected-checksum", help="The reviewed plan checksum, as `show` prints it; required in scripts."),
-]
-
-
-def _storable(text: str | None) -> str | None:
-    """What a shell passes on in another encoding has no place in an event."""
-    if text is not None and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UsageError(
-            checked="--reason and --actor",
-            expected="text in UTF-8",
-            found="bytes that are not UTF-8",
-            next_action="give it in UTF-8; check the locale of this terminal",
-        )
-    return text
-
-
-MAX_WAIT = 366 * 24 * 3600.0
-"""Seconds. Also what keeps ``nan`` and ``inf`` out."""
-
-ReasonOption = Annotated[
-    str, typer.Option("--reason", callback=_storable, help="Reason for the order; it is recorded.")
-]
-ActorOption = Annotated[
-    str | None,
-    typer.Option("--actor", callback=_storable, help="Who gives the order (not authenticated); default: this user."),
-]
-OnUnknown = Literal["stop", "converge"]
-OnCrash = Literal["resume", "stop"]
-OnOverlap = Literal["warn", "refuse"]
-OnUnknownOption = Annotated[
-    OnUnknown,
-    typer.Option("--on-unknown", help="If it is unclear whether an operation was written: stop, or send it again."),
-]
-OnCrashOption = Annotated[
-    OnCrash, typer.Option("--on-crash", help="If the writer dies during the run: resume it, or stop it.")
-]
-OnOverlapOption = Annotated[
-    OnOverlap,
-    typer.Option("--on-overlap", help="If another source has since written the same objects: warn, or refuse."),
-]
-AllowStaleOption = Annotated[
-    bool, typer.Option("--allow-stale", help="Apply although this source has applied a newer plan since.")
-]
-AllowChangeOption = Annotated[
-    bool, typer.Option("--allow-destination-change", help="Apply to another destination than the plan was made for.")
-]
-ConfigFileOption = Annotated[
-    Path | None, typer.Option("--config-file", help="The sync's configuration file, if it was moved.")
-]
-WaitTimeoutOption = Annotated[
-    float | None,
-    typer.Option(
-        "--wait-timeout", min=0, max=MAX_WAIT, help="Maximum wait in seconds; then the run stays open (exit code 8)."
-    ),
-]
+    from ledger.store.served import ServedLedger
 
 
 def register(app: typer.Typer) -> None:
@@ -156,19 +123,28 @@ def resume(
     run: RunArgument,
     reason: ReasonOption = "",
     actor: ActorOption = None,
-    on_unknown: OnUnknownOption = "stop",
-    on_crash: OnCrashOption = "resume",
-    on_overlap: OnOverlapOption = "warn",
-    allow_stale: AllowStaleOption = False,
-    allow_destination_change: AllowChangeOption = False,
+    on_unknown: OnUnknownAgain = None,
+    on_crash: OnCrashAgain = None,
+    on_overlap: OnOverlapAgain = None,
+    allow_stale: AllowStaleAgain = None,
+    allow_destination_change: AllowChangeAgain = None,
     wait: Annotated[
         bool, typer.Option("--wait/--no-wait", help="Wait for the run (and write, if no other process does).")
     ] = True,
     wait_timeout: WaitTimeoutOption = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
-    """Continue a stopped, failed, interrupted or refused run with its first operation that has not succeeded."""
-    policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
+    """Continue a stopped, failed, interrupted or refused run with its first operation that has not succeeded.
+
+    It runs under the policy that it was committed with, except where an option here says otherwise.
+    """
+    changes = PolicyChanges(
+        on_unknown=on_unknown,
+        on_crash=on_crash,
+        on_overlap=on_overlap,
+        allow_stale=allow_stale,
+        allow_destination_change=allow_destination_change,
+    )
     settings = settings_of(context)
     refuse_secrets(settings, reason=reason, actor=actor)
     run_id = run_id_of(run)
@@ -177,7 +153,10 @@ def resume(
     async def work() -> RunResult | None:
         async with open_ledger(settings) as ledger:
             row = await binding_of_run(ledger, run_id)
-            await order_resume(settings, ledger, row, run_id, by=by, reason=reason, policy=policy)
+            await order_resume(settings, ledger, row, run_id, by=by, reason=reason, changes=changes)
+            if not wait:
+                people.print(f"run {run_id}: resume ordered")
+                await _say_who_carries_out(ledger, row.binding)
         if not wait:
             return None
         result = await carry_out(settings, row.binding, run_id, by=by, wait_timeout=wait_timeout, is_new=True)
@@ -187,7 +166,6 @@ def resume(
 
     result = run_traced(work())
     if result is None:
-        people.print(f"run {run_id}: resume requested")
         next_command(f"apply-ledger runs show {run_id}")
         return ExitCode.DONE
     return _report(result, run, output)
@@ -203,11 +181,26 @@ def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", ac
         async with open_ledger(settings) as ledger:
             row = await binding_of_run(ledger, run_id)
             await ledger.submit_stop(row.id, run_id=run_id, by=actor or _this_user(), reason=reason)
+            people.print(f"run {run_id}: stop ordered; its writer stops after the operation in flight")
+            await _say_who_carries_out(ledger, row.binding)
 
     run_async(work())
-    people.print(f"run {run_id} will stop after the operation in flight")
     next_command(f"apply-ledger runs show {run_id}")
     return ExitCode.DONE
+
+
+async def _say_who_carries_out(ledger: ServedLedger, binding: DestinationBinding) -> None:
+    """Warn where nobody is there to carry an order out: it stays, and comes as a surprise with the next command."""
+    row = await ledger.binding(binding)
+    if row is None or await is_served(ledger, row):
+        return
+    people.print(
+        Text.assemble(
+            ("warning: ", "yellow"),
+            f"no process serves {binding} now; the order waits for the next writer: `apply-ledger work`, or any `apply`"
+            " or `resume` there, which carries it out before its own run",
+        )
+    )
 
 
 async def _commit(

@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ledger.cli.applying import RunResult, run_result
-from ledger.cli.output import OutputForm, next_command, people, write_document, write_records, write_rows
+from ledger.cli.output import OutputForm, clock, next_command, people, write_document, write_records, write_rows
 from ledger.cli.plan_commands import OutputOption, RunArgument
-from ledger.cli.run_display import binding_line, print_run
+from ledger.cli.run_display import binding_line, show_result
 from ledger.cli.run_lookup import binding_of_run, run_id_of
+from ledger.cli.run_results import RunResult, order_document, run_result, state_word, writer_document
 from ledger.cli.session import ledger_dsns, require_ledger, run_async, settings_of
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ledger.cli.settings import Settings
-    from ledger.store.ledger import BindingRow
+    from ledger.projections.run_summary import RunOverview
+    from ledger.store.ledger import BindingRow, Order
 
 COLUMNS = (
     "run",
@@ -28,6 +31,7 @@ COLUMNS = (
     "skipped",
     "failed",
     "unknown",
+    "waiting",
     "committed_at",
 )
 SPARE = ("committed_at", "skipped", "destination", "planned")
@@ -54,11 +58,14 @@ def list_runs(
     require_ledger(settings)
     rows, bindings = run_async(_overviews(settings))
     shown = rows[:limit]
-    columns = COLUMNS if len(bindings) > 1 else tuple(column for column in COLUMNS if column != "destination")
+    left_out = set() if len(bindings) > 1 else {"destination"}
     if output is OutputForm.TABLE:
-        for binding in bindings:
-            people.print(binding_line(binding))
-        shown = [{**row, "committed_at": (row["committed_at"] or "")[:16].replace("T", " ")} for row in shown]
+        for binding, orders in bindings:
+            people.print(binding_line(binding, orders))
+        shown = [_table_row(row) for row in shown]
+        if not any(row["waiting"] for row in shown):
+            left_out.add("waiting")
+    columns = [column for column in COLUMNS if column not in left_out]
     write_rows(shown, form=output, stream="runs", columns=columns, total=len(rows), spare=SPARE)
     if not rows:
         people.print("nothing has been committed to this ledger yet")
@@ -77,46 +84,58 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = Ou
     elif output is OutputForm.NDJSON:
         write_records([result.document], stream="run-summary")
     else:
-        print_run(result.document)
-        for finding in result.findings:
-            people.print(str(finding), style="red")
+        show_result(result, run, table=True)
     return ExitCode.DONE
 
 
-async def _overviews(settings: Settings) -> tuple[list[dict[str, Any]], list[BindingRow]]:
+def _table_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A run for people: one word for its state, and who ordered what nobody has begun to carry out."""
+    begun = ("commit", "resume") if row["running"] else ("commit",)
+    waits = [f"{order['kind']} by {order['by']}" for order in row["open_orders"] if order["kind"] not in begun]
+    word = state_word(row["state"], running=row["running"], written=row["writer"] is not None)
+    return {**row, "state": word, "waiting": ", ".join(waits), "committed_at": clock(row["committed_at"])}
+
+
+async def _overviews(settings: Settings) -> tuple[list[dict[str, Any]], list[tuple[BindingRow, int]]]:
     from ledger.store.ledger import Ledger
     from ledger.store.projections import ProjectionStore
 
     dsns = await ledger_dsns(settings)
     found: list[dict[str, Any]] = []
+    bindings = []
     async with await Ledger.open(dsns.reader) as ledger, await ProjectionStore.open(dsns.projector) as projections:
         await projections.catch_up()
-        bindings = await ledger.bindings()
-        for row in bindings:
-            for overview in await projections.runs(row.id):
-                commitment = overview.run.commitment
-                found.append(
-                    {
-                        "run": overview.run.run_id,
-                        "state": "running" if overview.run.is_running else overview.run.state,
-                        "source": commitment.source if commitment else None,
-                        "destination": str(row.binding),
-                        "planned": overview.run.planned,
-                        "applied": overview.applied,
-                        "skipped": overview.skipped,
-                        "failed": overview.failed,
-                        "unknown": overview.unknown,
-                        "committed_at": commitment.committed_at if commitment else None,
-                        "position": overview.run.first_position,
-                    }
-                )
+        for row in await ledger.bindings():
+            orders = await ledger.open_orders(row.id)
+            bindings.append((row, len(orders)))
+            found += [_record(overview, row, orders) for overview in await projections.runs(row.id)]
     return sorted(found, key=lambda record: record["committed_at"] or "", reverse=True), bindings
 
 
+def _record(overview: RunOverview, row: BindingRow, orders: Sequence[Order]) -> dict[str, Any]:
+    run, commitment = overview.run, overview.run.commitment
+    return {
+        "run": run.run_id,
+        "state": run.state,
+        "running": run.is_running,
+        "writer": writer_document(row),
+        "source": commitment.source if commitment else None,
+        "destination": str(row.binding),
+        "planned": run.planned,
+        "applied": overview.applied,
+        "skipped": overview.skipped,
+        "failed": overview.failed,
+        "unknown": overview.unknown,
+        "committed_at": commitment.committed_at if commitment else None,
+        "position": run.first_position,
+        "open_orders": [order_document(order) for order in orders if order.run_id == run.run_id],
+    }
+
+
 async def _one(settings: Settings, run_id: str) -> RunResult:
-    from ledger.store.ledger import Ledger
+    from ledger.store.served import ServedLedger
 
     dsns = await ledger_dsns(settings)
-    async with await Ledger.open(dsns.reader) as ledger:
+    async with await ServedLedger.open(dsns.reader) as ledger:
         row = await binding_of_run(ledger, run_id)
         return await run_result(dsns, ledger, row.binding, run_id)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from consumers.infrahub.known_schemas import KnownSchemas
     from consumers.infrahub.settings import InfrahubSettings
     from ledger.store.embedded import Dsns, EmbeddedPostgres
-    from ledger.store.ledger import Ledger
+    from ledger.store.served import ServedLedger
 
 T = TypeVar("T")
 
@@ -124,12 +124,12 @@ def occupied(folder: Path) -> bool:
 
 
 @asynccontextmanager
-async def open_ledger(settings: Settings) -> AsyncIterator[Ledger]:
+async def open_ledger(settings: Settings) -> AsyncIterator[ServedLedger]:
     """The ledger of this installation, open for one command."""
-    from ledger.store.ledger import Ledger
+    from ledger.store.served import ServedLedger
 
     dsns = await ledger_dsns(settings)
-    async with await Ledger.open(dsns.writer) as ledger:
+    async with await ServedLedger.open(dsns.writer) as ledger:
         yield ledger
 
 

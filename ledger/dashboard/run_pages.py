@@ -17,6 +17,7 @@ from ledger.api.moments import in_utc
 from ledger.api.reading_routes import KindName, SourceName
 from ledger.api.service import BindingId, Ordinal, RunIdPath
 from ledger.audit.bodies import parsed_object
+from ledger.audit.run_story import policy_words, steps
 from ledger.dashboard.pages import Maker, PageMaker, Query, may_read_the_record
 from ledger.dashboard.run_story import (
     MOST_FINDINGS,
@@ -25,9 +26,7 @@ from ledger.dashboard.run_story import (
     failure_of,
     is_open,
     parts,
-    policy_words,
     refusal_of,
-    steps,
 )
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import object_key

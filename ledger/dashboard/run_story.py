@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from ledger.api.models import OperationDetail, RunDetail, RunView, UnsettledView
 from ledger.audit.bodies import parsed_object
 from ledger.events import StoredEvent
-from ledger.store.pages import RunMark
 
 _MISSING = object()
 
@@ -116,57 +114,6 @@ def refusal_in(body: Mapping[str, Any]) -> Refusal:
 def refusal_of(run: RunDetail) -> Refusal | None:
     """Everything that a refused plan was refused for; None for any other run."""
     return refusal_in(run.ending.body) if run.ending is not None and run.ending.kind == "plan.refused" else None
-
-
-class Step(NamedTuple):
-    """One thing that happened to a run as a whole; texts are empty where the event says nothing."""
-
-    position: int
-    word: str
-    at: datetime
-    by: str
-    reason: str
-    policy: str
-
-
-_STEPS: Mapping[str, str] = {
-    "plan.committed": "committed",
-    "plan.refused": "refused",
-    "run.started": "started",
-    "run.resumed": "resumed",
-    "run.stopped": "stopped",
-    "run.applied": "applied",
-    "run.failed": "failed",
-    "run.interrupted": "interrupted",
-}
-
-
-def steps(marks: Sequence[RunMark]) -> list[Step]:
-    """What happened to a run, in the order of the marks; the bodies may be of a program that is newer than this one."""
-    found = []
-    for mark in marks:
-        body = parsed_object(mark.body) or {}
-        commit = body.get("commit")
-        said = commit if isinstance(commit, dict) else body
-        found.append(
-            Step(
-                mark.position,
-                _STEPS.get(mark.kind, mark.kind),
-                mark.recorded_at,
-                _text(said.get("by")) or _text(said.get("actor")) or "",
-                _text(said.get("reason")) or "",
-                policy_words(said.get("policy")),
-            )
-        )
-    return found
-
-
-def policy_words(policy: object) -> str:
-    """A policy in a line; empty for what is none."""
-    if not isinstance(policy, dict):
-        return ""
-    words = [f"{name.replace('_', ' ')} {value}" for name, value in policy.items() if isinstance(value, str)]
-    return ", ".join([*words, *(name.replace("_", " ") for name, value in policy.items() if value is True)])
 
 
 class Change(NamedTuple):

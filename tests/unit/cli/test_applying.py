@@ -12,8 +12,11 @@ import pytest
 from consumers.errors import DispatchRefusedError, LeaseLostError
 from ledger.binding import DestinationBinding
 from ledger.cli import applying
+from ledger.cli.run_display import show_result
+from ledger.cli.run_results import RunResult
 from ledger.errors import ApplyLedgerError
 from ledger.store.errors import EpochMovedError, FencedWriterError, LeaseHeldError, LedgerPermissionError
+from tests.support.run_documents import run_document
 
 BINDING = DestinationBinding(url="http://one.example:8000", branch="main")
 
@@ -153,8 +156,8 @@ async def test_who_holds_the_lease_is_told_once_and_not_with_every_look(
 def test_g11_what_comes_next_leaves_open_what_only_a_person_can_tell(
     capsys: pytest.CaptureFixture[str], state: str, resumable: bool, plannable: bool
 ) -> None:
-    result = applying.RunResult(document={"state": state, "run_id": "r"}, findings=[])
-    applying.show_result(result, "tags/r", table=False)
+    result = RunResult(document=run_document(state=state), findings=[])
+    show_result(result, "tags/r", table=False)
     told = capsys.readouterr().err
     assert ("apply-ledger resume tags/r --reason" in told) == resumable
     assert ("apply-ledger plan" in told) == plannable

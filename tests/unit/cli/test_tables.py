@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from ledger.cli import main as program
 from ledger.cli import output, run_display
 from ledger.cli.output import OutputForm, write_rows
+from tests.support.run_documents import run_document
 
 EVENT: dict[str, Any] = {
     "position": 1_000_000,
@@ -93,34 +94,14 @@ def test_the_help_of_each_command_names_its_options_in_full_at_80_columns(comman
     assert max(map(len, shown.output.splitlines())) <= 80
 
 
-def _summary(**changes: Any) -> dict[str, Any]:
-    counts = {"planned": 3, "applied": 2, "skipped": 0, "failed": 0, "unknown": 0, "not_attempted": 1}
-    return {
-        **counts,
-        "run_id": EVENT["run_id"],
-        "state": "refused",
-        "source": "tags",
-        "operations_per_second": None,
-        "committed_position": 1,
-        "position": 9,
-        "plan_checksum": "0" * 64,
-        "started_position": 3,
-        "failed_operation": None,
-        "skipped_delete_count": 0,
-        "overlaps": [],
-        "overlaps_total": 0,
-        **changes,
-    }
-
-
 @pytest.mark.rules("G5")
 def test_g05_a_refused_attempt_says_that_an_earlier_one_of_its_run_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = _Terminal(monkeypatch, 200)
-    run_display.print_run(_summary())
+    run_display.print_run(run_document(state="refused"))
     assert "this attempt wrote nothing; writes of earlier attempts stay: 2 applied" in terminal.data.getvalue()
     for other in ({"started_position": None, "applied": 0}, {"state": "stopped"}):
         terminal = _Terminal(monkeypatch, 200)
-        run_display.print_run(_summary(**other))
+        run_display.print_run(run_document(**{"state": "refused"} | other))
         assert "earlier attempts" not in terminal.data.getvalue()
 
 
