@@ -47,7 +47,9 @@ class OrderQueries(BindingQueries):
             BodyTooLargeError: the commit, its reason or its actor.
         """
         row = await self._submittable(binding_id, [commit])
-        receipt = await self._session.row("submit_commit", *_submission(row, commit))
+        receipt = await self._session.row(
+            "submit_commit", *_submission(row, commit), doing=f"the commit of run {commit.run_id}"
+        )
         self._session.ringer.ring(binding_id)
         return _receipt(receipt)
 
@@ -62,7 +64,9 @@ class OrderQueries(BindingQueries):
         """
         row = await self._submittable(binding_id, commits)
         columns = zip(*(_submission(row, commit)[1:] for commit in commits), strict=True)
-        receipts = await self._session.rows("submit_commits", binding_id, *map(list, columns))
+        runs = ", ".join(dict.fromkeys(commit.run_id for commit in commits))
+        asked = f"the commits of runs {runs}" if len(commits) > 1 else f"the commit of run {runs}"
+        receipts = await self._session.rows("submit_commits", binding_id, *map(list, columns), doing=asked)
         self._session.ringer.ring(binding_id)
         return [_receipt(receipt) for receipt in receipts]
 
@@ -220,7 +224,11 @@ class OrderQueries(BindingQueries):
     ) -> Receipt:
         _check_texts(body["by"], body["reason"])
         text = canonical_json_bytes(body).decode()
-        receipt = await self._session.row("submit_order", binding_id, order_id or uuid.uuid4(), kind, run_id, text)
+        receipt = await self._session.row(
+            "submit_order",
+            *(binding_id, order_id or uuid.uuid4(), kind, run_id, text),
+            doing=f"the order to {kind} run {run_id}",
+        )
         self._session.ringer.ring(binding_id)
         return _receipt(receipt)
 

@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 import asyncpg
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
+from ledger.store.asked import words_of
 from ledger.store.connect import Limits, check_server, checked_dsn, server_settings
 from ledger.store.doorbell import Ringer
 from ledger.store.errors import UnreadableValueError
@@ -164,20 +165,20 @@ class Session:
         with store_errors(doing):
             return await ask_again(self._ask_again_for, self._once, work)
 
-    async def rows(self, name: str, *arguments: Any) -> list[Any]:
-        """All rows of a named query."""
-        text = query(name)
-        return await self.run(lambda connection: connection.fetch(text, *arguments), doing=_doing(name))
+    async def rows(self, name: str, *arguments: Any, doing: str | None = None) -> list[Any]:
+        """All rows of a named query; ``doing`` names what was asked better than the query does."""
+        text, asked = query(name), doing or words_of(name)
+        return await self.run(lambda connection: connection.fetch(text, *arguments), doing=asked)
 
-    async def row(self, name: str, *arguments: Any) -> Any:
-        """The first row of a named query, or None."""
-        text = query(name)
-        return await self.run(lambda connection: connection.fetchrow(text, *arguments), doing=_doing(name))
+    async def row(self, name: str, *arguments: Any, doing: str | None = None) -> Any:
+        """The first row of a named query, or None; ``doing`` as for :meth:`rows`."""
+        text, asked = query(name), doing or words_of(name)
+        return await self.run(lambda connection: connection.fetchrow(text, *arguments), doing=asked)
 
     async def value(self, name: str, *arguments: Any) -> Any:
         """The first value of a named query, or None."""
         text = query(name)
-        return await self.run(lambda connection: connection.fetchval(text, *arguments), doing=_doing(name))
+        return await self.run(lambda connection: connection.fetchval(text, *arguments), doing=words_of(name))
 
     async def _once(self, work: Callable[[Any], Awaitable[T]]) -> T:
         async with self._connection() as connection:
@@ -199,7 +200,3 @@ class Session:
 
 async def _nothing_to_clear(_connection: Any) -> None:
     """See where the pool is made."""
-
-
-def _doing(name: str) -> str:
-    return f"the ledger's answer to {name.replace('_', ' ')!r}"

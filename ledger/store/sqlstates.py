@@ -68,15 +68,26 @@ OWN_STATES: Mapping[str, Meaning] = {
         "stop the run, then resume it with the other policy",
     ),
     "LG015": Meaning(
-        errors.UnknownRunError, "a run that was committed on this binding", "list the runs, or commit this one"
+        errors.UnknownRunError,
+        "a run that was committed on this binding",
+        "`apply-ledger runs` lists them; or commit this one",
     ),
-    "LG016": Meaning(errors.RunFinishedError, "a run that has not ended", "make a fresh plan if something is missing"),
+    "LG016": Meaning(
+        errors.RunFinishedError,
+        "a run that has not ended",
+        "`apply-ledger runs show RUN` tells how it ended; one that was not applied is continued by `apply-ledger resume"
+        " RUN`, and what an applied one lacks needs a fresh plan",
+    ),
     "LG017": Meaning(
         errors.RunStillOpenError,
         "a run that has ended and has no open order",
         "leave it to its writer; where none runs, `apply-ledger apply` with the same plan (or `work`) continues it",
     ),
-    "LG018": Meaning(errors.OrderConflictError, "an open order with this content", "check the existing order"),
+    "LG018": Meaning(
+        errors.OrderConflictError,
+        "an open order with this content",
+        "leave it to the open order, which `apply-ledger runs show RUN` shows; or stop the run, then order it anew",
+    ),
     "LG019": Meaning(errors.PlanConflictError, "the plan that the checksum names", _ALARM),
     "LG020": Meaning(errors.ArtifactConflictError, "the artifact that was stored first", _ALARM),
     "LG021": Meaning(errors.InvalidCallError, "arguments that belong together", _DEFECT),
@@ -205,7 +216,9 @@ def translated(error: BaseException, *, doing: str) -> StoreError:
     facts = _facts(error) if state in OWN_STATES else _constraint(error)
     # DETAIL of standard states may quote values; it is left out of the text (G12).
     told = ", ".join(f"{name} {value}" for name, value in facts.items())
-    found = f"{error.args[0] if error.args else state} [{state}]" + (f" ({told})" if told else "")
+    said = str(error.args[0]) if error.args else state
+    # Our own messages say it all; a state of the server's is what its manual and a search find.
+    found = (said if state in OWN_STATES else f"{said} [{state}]") + (f" ({told})" if told else "")
     return _build(meaning, doing, found, facts)
 
 

@@ -20,6 +20,7 @@ from typing import Any, Literal, Self, TypeVar
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from ledger.events import SCHEMA_VERSION, NewEvent, WriterOpened, new_event
+from ledger.store.asked import words_of
 from ledger.store.bindings import in_flight_of
 from ledger.store.connect import Limits, check_server, open_connection
 from ledger.store.errors import EpochMovedError, UnknownBindingError
@@ -269,7 +270,7 @@ class WriterStore:
         meanwhile: Callable[[], None] | None = None,
     ) -> Any:
         seconds = min(self._ask_again_for, at_most)
-        with store_errors(f"the ledger's answer to {name.replace('_', ' ')!r}"):
+        with store_errors(words_of(name)):
             async with self._lock:
                 return await ask_again(seconds, self._once, method, query(name), arguments, meanwhile)
 

@@ -12,6 +12,7 @@ import pytest
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
 from ledger.store import errors
+from ledger.store.asked import ASKED, words_of
 from ledger.store.sql_files import migrations, query, sql_folder
 from ledger.store.sqlstates import OWN_STATES, STANDARD_STATES, is_transient, translated
 
@@ -57,6 +58,18 @@ def test_g11_every_meaning_says_what_was_expected_and_what_to_do_next() -> None:
         assert issubclass(meaning.error, ApplyLedgerError)
 
 
+@pytest.mark.rules("G11")
+def test_g11_whatever_the_database_may_refuse_is_named_in_the_words_of_who_asked() -> None:
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in sorted((sql_folder() / "queries").glob("*.sql")))
+    names = re.findall(r"^-- name: (\w+)$", texts, re.MULTILINE)
+    calling = {name for name in names if re.search(r"\bledger\.\w+_v\d+\(", code_of(query(name)))}
+    assert {"submit_order", "append", "claim"} <= calling
+    assert calling - set(ASKED) == set()
+    assert set(ASKED) - set(names) == set()
+    assert words_of("submit_order") == "the order"
+    assert words_of("run_marks") == "reading the ledger (run marks)"
+
+
 @pytest.mark.rules("G2")
 @pytest.mark.parametrize("state", sorted(OWN_STATES))
 def test_g02_no_own_state_is_ever_asked_again(state: str) -> None:
@@ -87,8 +100,7 @@ def test_the_facts_of_an_own_state_come_from_its_detail() -> None:
     error = translated(server_error("LG001", "gone", D='{"epoch": 7}'), doing="an append")
     assert type(error) is errors.FencedWriterError
     assert error.facts == {"epoch": 7}
-    assert "[LG001]" in error.found
-    assert "epoch 7" in error.found
+    assert error.found == "gone (epoch 7)"  # in words; the state's own code says nothing to a person
     for detail in ("not json", "[1]", ""):
         assert translated(server_error("LG001", "gone", D=detail), doing="an append").facts == {}
 
