@@ -17,6 +17,7 @@ from consumers.ports import LedgerPort
 from ledger.errors import ApplyLedgerError
 from ledger.events import Overlap
 from ledger.plan.canonical import same_bytes
+from ledger.plan.describe import object_text
 from ledger.plan.model import PlannedOperation
 from ledger.plan.stored_operations import identifiers_of, object_keys_of
 from ledger.schema import DestinationSchema
@@ -130,7 +131,7 @@ def overlap_refusals(
 
 def _overlapping_create(overlap: Overlap) -> OverlappingCreateError:
     return OverlappingCreateError(
-        checked=f"create {overlap.operation_id} of {overlap.kind} {overlap.identity}",
+        checked=f"create {object_text(overlap.kind, overlap.identity)} ({overlap.operation_id})",
         expected="an object that does not exist yet: the server cannot match this kind by a human-friendly id",
         found=f"source {overlap.source} created it in run {overlap.run_id} (ledger position {overlap.position})",
         next_action="make a fresh plan; it will contain an update or nothing for this object",
@@ -138,10 +139,11 @@ def _overlapping_create(overlap: Overlap) -> OverlappingCreateError:
 
 
 def _refused_overlap(overlap: Overlap) -> OverlapRefusedError:
-    fields = ", ".join(overlap.fields) or "no field differs"
+    fields = ", ".join(overlap.fields)
+    differ = f"the values differ in {fields}" if fields else "no value differs"
     return OverlapRefusedError(
-        checked=f"operation {overlap.operation_id} on {overlap.kind} {overlap.identity}",
-        expected="no write of another source to this object since the plan was made (policy on_overlap: refuse)",
-        found=f"source {overlap.source} wrote it in run {overlap.run_id} (position {overlap.position}): {fields}",
-        next_action="make a fresh plan and review it, or commit with on_overlap: warn",
+        checked=f"the operation on {object_text(overlap.kind, overlap.identity)} ({overlap.operation_id})",
+        expected="no write of another source to this object since the plan was made (--on-overlap refuse)",
+        found=f"source {overlap.source} wrote it in run {overlap.run_id} (position {overlap.position}): {differ}",
+        next_action="make a fresh plan and review it, or resume with --on-overlap warn",
     )

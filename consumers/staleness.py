@@ -69,5 +69,5 @@ def _stale(source: str, *, expected: str, found: str) -> StalePlanError:
         checked=f"whether the plan of source {source} is still the newest",
         expected=expected,
         found=found,
-        next_action="make a fresh plan, or commit with allow_stale to apply this one anyway",
+        next_action="make a fresh plan, or resume with --allow-stale to apply this one anyway",
     )

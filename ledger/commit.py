@@ -36,6 +36,22 @@ class Policy(BaseModel):
     allow_stale: bool = False
 
 
+class PolicyChanges(BaseModel):
+    """What an order to resume wants otherwise than the commit of its run; None leaves it as it was committed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    on_unknown: Literal["stop", "converge"] | None = None
+    on_crash: Literal["resume", "stop"] | None = None
+    on_overlap: Literal["warn", "refuse"] | None = None
+    allow_destination_change: bool | None = None
+    allow_stale: bool | None = None
+
+    def over(self, committed: Policy) -> Policy:
+        """The policy of the resumption."""
+        return committed.model_copy(update=self.model_dump(exclude_none=True))
+
+
 class PlanCommit(BaseModel):
     """One request to apply one saved plan to one destination."""
 

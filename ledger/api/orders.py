@@ -8,7 +8,7 @@ from typing import Annotated, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from ledger.api.models import Receipt
-from ledger.commit import NAMESPACE, Policy, RunId
+from ledger.commit import NAMESPACE, Policy, PolicyChanges, RunId
 from ledger.plan.canonical import canonical_json_bytes
 
 Reason = Annotated[
@@ -43,10 +43,10 @@ class CommitOrder(_Body):
 
 
 class ResumeOrder(_Body):
-    """Go on with a run."""
+    """Go on with a run, under the policy of its commit where this order names no other."""
 
     reason: Reason = ""
-    policy: Policy = Policy()
+    policy: PolicyChanges = PolicyChanges()
 
 
 class StopOrder(_Body):

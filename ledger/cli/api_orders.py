@@ -74,17 +74,17 @@ class CommandOrders:
         """Go on with a run, as ``apply-ledger resume --no-wait`` does."""
         await asyncio.to_thread(refuse_secrets, self._settings, reason=order.reason)
         row = await self._row(run)
-        receipt = await order_resume(
+        receipt, policy = await order_resume(
             self._settings,
             self._ledger,
             row,
             run.run_id,
             by=actor,
             reason=order.reason,
-            policy=order.policy,
+            changes=order.policy,
             order_id=order_id,
         )
-        wanted = {"by": actor, "policy": order.policy.model_dump(mode="json"), "reason": order.reason}
+        wanted = {"by": actor, "policy": policy.model_dump(mode="json"), "reason": order.reason}
         return await self._answered(run, receipt, order_id, wanted)
 
     async def stop(self, run: RunName, order: StopOrder, *, actor: str, order_id: uuid.UUID | None) -> Receipt:

@@ -17,6 +17,7 @@ from rich.text import Text
 from ledger.cli.destinations import binding_to_write
 from ledger.cli.output import people
 from ledger.cli.session import ledger_exists, open_ledger
+from ledger.commit import Policy
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from ledger.cli.settings import Settings
-    from ledger.commit import PlanCommit, Policy
+    from ledger.commit import PlanCommit, PolicyChanges
     from ledger.store.ledger import BindingRow, Ledger, Receipt
     from ledger.store.records import MessagePlace
 
@@ -110,17 +111,23 @@ async def order_resume(
     *,
     by: str,
     reason: str,
-    policy: Policy,
+    changes: PolicyChanges,
     order_id: UUID | None = None,
-) -> Receipt:
-    """Order a run to be resumed, if its destination is declared here.
+) -> tuple[Receipt, Policy]:
+    """Order a run to be resumed under the policy of its commit with these changes, if its destination is declared here.
+
+    Returns:
+        The receipt, and the policy.
 
     Raises:
         ConfigurationError: the destination is not declared.
         StoreError: the inbox refused it, or cannot be reached.
     """
     await binding_to_write(settings, ledger, row.binding)
-    return await ledger.submit_resume(row.id, run_id=run_id, by=by, reason=reason, policy=policy, order_id=order_id)
+    commit = await ledger.run_commit(row.id, run_id)  # none, and the order below is refused by name
+    policy = changes.over(Policy() if commit is None else commit.policy)
+    receipt = await ledger.submit_resume(row.id, run_id=run_id, by=by, reason=reason, policy=policy, order_id=order_id)
+    return receipt, policy
 
 
 async def until_taken(settings: Settings, placed: PlacedCommit) -> None:

@@ -158,12 +158,15 @@ def _print_overlaps(document: Mapping[str, Any]) -> None:
     if not overlaps:
         return
     console = data_console()
-    console.print(Text(f"  overwrites later writes of other sources: {total:,} objects", style="yellow"))
+    console.print(
+        Text(f"  writes objects that other sources have written since the plan was made: {total:,}", style="yellow")
+    )
     for overlap in overlaps[:OVERLAP_LIMIT]:
-        fields = words(", ".join(overlap["fields"])) or "no field differs"
+        fields = words(", ".join(overlap["fields"]))
+        differ = f"the values differ in {fields}" if fields else "no value differs"
         what = object_text(overlap["kind"], overlap["identity"])
         console.print(
-            Text(f"    {what}: {fields}  ({overlap['source']}, position {overlap['position']})"), soft_wrap=True
+            Text(f"    {what}: {differ}  ({overlap['source']}, position {overlap['position']})"), soft_wrap=True
         )
     if total > OVERLAP_LIMIT:
         console.print(f"    … and {total - OVERLAP_LIMIT:,} more; --output json has them", style="dim")

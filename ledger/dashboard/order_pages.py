@@ -54,6 +54,11 @@ class PolicyForm(BaseModel):
     allow_destination_change: str = ""
     allow_stale: str = ""
 
+    @classmethod
+    def of(cls, policy: Policy) -> PolicyForm:
+        """The form with this policy chosen."""
+        return cls(**{name: "yes" if value is True else value or "" for name, value in policy.model_dump().items()})
+
     def document(self) -> dict[str, Any]:
         """As an order wants it; a box that is not ticked is not sent at all."""
         ticks = {"allow_destination_change", "allow_stale"}
@@ -121,8 +126,10 @@ def _commit_form(
 
 @router.get(_RUN + "/resume")
 async def resume_page(request: Request, maker: Maker, binding_id: BindingId, run_id: RunIdPath) -> Response:
-    """Asks how to go on with a run."""
-    return await _run_form(maker, request, "resume", binding_id, run_id, ResumeForm(order_key=_new_key()).model_dump())
+    """Asks how to go on with a run; the policy is that of its commit until another one is chosen."""
+    committed = (await maker.service.reader.run(binding_id, run_id)).commit.policy
+    form = ResumeForm(order_key=_new_key(), **PolicyForm.of(committed).model_dump())
+    return await _run_form(maker, request, "resume", binding_id, run_id, form.model_dump())
 
 
 @router.post(_RUN + "/resume", dependencies=[OwnForm])

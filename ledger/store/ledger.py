@@ -104,7 +104,7 @@ class Ledger(
         return cls(session)
 
     async def unguarded_tables(self) -> list[str]:
-        """Tables of which a trigger or a foreign key is not in force as it must be; an untouched ledger has none (G8)."""
+        """Tables of which a trigger or foreign key is not in force as it must be; an untouched ledger has none (G8)."""
         return [row["name"] for row in await self._session.rows("unguarded_tables")]
 
     async def changed_functions(self) -> list[str]:

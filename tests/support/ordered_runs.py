@@ -9,8 +9,7 @@ ordered-waits    committed, and nobody has begun
 from __future__ import annotations
 
 from ledger.commit import Policy
-from ledger.errors import Finding
-from ledger.events import PlanRefused, RunResumed, RunStopped
+from ledger.events import RunResumed, RunStopped
 from tests.support.recorded_runs import RecordedPlan, Recorder, make_plan
 
 REFUSED = make_plan("ordered-refused", creates=1, deletes=0)
@@ -21,9 +20,8 @@ WAITS = make_plan("ordered-waits", creates=5, deletes=0)
 
 async def record_orders(recording: Recorder) -> None:
     """Record all of them."""
-    finding = Finding(name="StalePlanError", checked="c", expected="e", found="f", next_action="n")
     await recording.commit(REFUSED)
-    await recording.event("plan.refused", PlanRefused(findings=[finding]), REFUSED.run_id, n=0)
+    await recording.refused(REFUSED)
     await _ordered_to_resume(recording, REFUSED)
     await recording.started(REFUSED, by="eve", reason="it is safe")
     await recording.outcome(REFUSED, 0, "applied")

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy, commit_id, utc_text
+from ledger.errors import Finding
 from ledger.events import (
     TERMINAL_KINDS,
     WRITER_DIED,
@@ -19,6 +20,7 @@ from ledger.events import (
     OperationFailed,
     OperationSkipped,
     OperationUnknown,
+    PlanRefused,
     RunEnded,
     RunResumed,
     RunStarted,
@@ -162,6 +164,11 @@ class Recorder:
             reason=reason,
         )
         return await self.event("run.started", body, plan.run_id, n=0)
+
+    async def refused(self, plan: RecordedPlan) -> Appended:
+        """``plan.refused``, as stale."""
+        finding = Finding(name="StalePlanError", checked="c", expected="e", found="f", next_action="n")
+        return await self.event("plan.refused", PlanRefused(findings=[finding]), plan.run_id, n=0)
 
     async def resumed(self, plan: RecordedPlan, ordinal: int) -> Appended:
         """``run.resumed``."""

@@ -12,10 +12,11 @@ import pytest
 from ledger.api.tokens import Role
 from ledger.cli.api_orders import CommandOrders
 from ledger.cli.settings import DestinationSettings, Settings
+from ledger.commit import Policy
 from ledger.store.served import ServedLedger
 from tests.integration.api.conftest import several_runs
 from tests.support.api import BASE, Served, served
-from tests.support.recorded_runs import BINDING, Recorder
+from tests.support.recorded_runs import BINDING, Recorder, make_plan
 
 pytestmark = pytest.mark.integration
 
@@ -67,6 +68,22 @@ async def test_g07_a_key_that_came_with_another_request_is_refused(ordering: Ser
     assert (await _post(ordering, STOP, {}, key="a", status=409))["code"] == "OrderConflictError"
     policy = {"reason": "one", "policy": {"on_unknown": "converge"}}
     assert (await _post(ordering, RESUME, policy, key="a", status=409))["code"] == "OrderConflictError"
+
+
+@pytest.mark.rules("G1")
+async def test_g01_a_resumption_keeps_the_policy_of_its_commit_where_it_names_no_other(
+    ordering: Served, recording: Recorder
+) -> None:
+    plan = make_plan("run-careful", creates=1, deletes=0)
+    await recording.commit(plan, policy=Policy(on_overlap="refuse", on_crash="stop", allow_stale=True))
+    await recording.refused(plan)
+    chosen = {"on_unknown": "converge", "allow_stale": False}
+    path = f"{BASE}/bindings/1/runs/run-careful/resume"
+    await _post(ordering, path, {"policy": chosen}, key="a")
+    assert not (await _post(ordering, path, {"policy": chosen}, key="a"))["first"]
+    (order,) = [order for order in await recording.ledger.open_orders(1) if order.run_id == "run-careful"]
+    wanted = Policy(on_overlap="refuse", on_crash="stop", on_unknown="converge", allow_stale=False)
+    assert order.body["policy"] == wanted.model_dump()
 
 
 async def test_a_stop_reaches_the_inbox(ordering: Served, recording: Recorder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,7 +15,7 @@ from ledger.api.reading import LedgerReader
 from ledger.api.tokens import Role
 from ledger.cli.api_orders import CommandOrders
 from ledger.cli.settings import DestinationSettings, Settings
-from ledger.commit import PlanCommit
+from ledger.commit import PlanCommit, Policy
 from ledger.store.errors import LedgerUnavailableError
 from ledger.store.served import ServedLedger
 from tests.integration.api.conftest import several_runs
@@ -142,6 +143,18 @@ async def test_g07_resume_and_stop_from_a_page_are_one_order_each(operator: Visi
         assert (await operator.send(page, form)).status_code == 303
         assert [order for order in await recording.ledger.open_orders(1) if order.kind == kind] == []
         assert "is given" not in (await operator.get(answer.headers["location"])).text
+
+
+@pytest.mark.rules("G1")
+async def test_g01_the_form_to_resume_begins_with_the_policy_of_the_commit(
+    operator: Visitor, recording: Recorder
+) -> None:
+    plan = make_plan("run-careful", creates=1, deletes=0)
+    await recording.commit(plan, policy=Policy(on_overlap="refuse", allow_stale=True))
+    await recording.refused(plan)
+    page = (await operator.get("/bindings/1/runs/run-careful/resume")).text
+    chosen = re.findall(r'name="(\w+)" value="(\w+)" checked', page)
+    assert dict(chosen) == {"on_unknown": "stop", "on_crash": "resume", "on_overlap": "refuse", "allow_stale": "yes"}
 
 
 def _away() -> LedgerUnavailableError:

@@ -217,7 +217,8 @@ async def test_a_stale_plan_is_told_with_its_source_and_both_times(bench: Bench)
 
 @pytest.mark.rules("G11")
 @pytest.mark.parametrize(
-    ("theirs", "told"), [("theirs", "(position 7): description"), ("ours", "(position 7): no field differs")]
+    ("theirs", "told"),
+    [("theirs", "(position 7): the values differ in description"), ("ours", "(position 7): no value differs")],
 )
 async def test_g11_a_refused_overlap_names_the_fields_that_differ_or_says_that_none_does(
     bench: Bench, theirs: str, told: str
