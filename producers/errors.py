@@ -15,6 +15,12 @@ class UnsupportedConfigurationKeyError(ConfigurationError):
     exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
 
 
+class UnknownSourceSettingError(ConfigurationError):
+    """A setting that the source does not know, in the file or on the command line; it would have no effect."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.REFUSED
+
+
 class ConfigurationRefusedError(RefusalGroup):
     """A configuration file has several faults; all are listed."""
 

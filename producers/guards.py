@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import PurePosixPath
 
 from ledger.errors import Finding
@@ -13,26 +13,36 @@ MINIMUM_SHARE = 0.5
 """A kind with less than this share of its last applied rows blocks the plan."""
 
 
-def require_no_rowcount_drop(rows: Mapping[str, int], baseline: Mapping[str, int] | None) -> None:
+_NEXT = (
+    "find out whether the source answered completely; if it has really shrunk, plan with --allow-rowcount-drop-of KIND "
+    "for each such kind, or with --allow-rowcount-drop for all"
+)
+
+
+def require_no_rowcount_drop(
+    rows: Mapping[str, int], baseline: Mapping[str, int] | None, *, allowed: Container[str] = ()
+) -> None:
     """Compare the selected rows with those of the last applied plan of this source.
 
     Args:
         rows: selected rows per mapped kind; a kind that is not mapped any more is no subject.
         baseline: rows per kind of the last applied plan, or None if there is none.
+        allowed: kinds that may have lost rows.
 
     Raises:
-        PlanRefusedError: names every kind below half of its baseline (``--allow-rowcount-drop`` overrides, C55).
+        PlanRefusedError: names every kind below half of its baseline (``--allow-rowcount-drop`` and
+            ``--allow-rowcount-drop-of`` override, C55).
     """
     findings = [
         _finding(kind, rows[kind], before)
         for kind, before in sorted((baseline or {}).items())
-        if kind in rows and rows[kind] < before * MINIMUM_SHARE
+        if kind in rows and rows[kind] < before * MINIMUM_SHARE and kind not in allowed
     ]
     if findings:
         raise PlanRefusedError(
             checked="the row counts of the source against the last applied plan",
             findings=findings,
-            next_action="check the source; if it has really shrunk, plan with --allow-rowcount-drop",
+            next_action=_NEXT,
         )
 
 
@@ -40,9 +50,9 @@ def _finding(kind: str, now: int, before: int) -> Finding:
     return Finding(
         name=RowCountDropError.__name__,
         checked=f"the rows of {kind}",
-        expected=f"at least half of {before}",
-        found=str(now),
-        next_action="find out whether the source answered completely",
+        expected=f"at least half of {before:,}",
+        found=f"{now:,}",
+        next_action=_NEXT,
     )
 
 

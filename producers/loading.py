@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
-from ledger.destination import DestinationReader
+from ledger.destination import DestinationReader, IncompleteExtractionError
 from ledger.errors import ApplyLedgerError
 from producers.destination_side import DestinationSide, load_destination
 from producers.errors import PlanRefusedError
@@ -13,6 +14,9 @@ from producers.progress import Reporter
 from producers.snapshots import SnapshotSet
 from producers.source_side import SourceSide, load_source
 from producers.sources import Source
+
+Explainer = Callable[[IncompleteExtractionError], Awaitable[IncompleteExtractionError]]
+"""What knows more of why the destination could not be read completely, such as who wrote to it meanwhile."""
 
 
 async def load_sides(
@@ -23,8 +27,18 @@ async def load_sides(
     reporter: Reporter,
     *,
     concurrent: bool,
+    explain: Explainer | None = None,
 ) -> tuple[SourceSide, DestinationSide]:
     """Read the source in a thread and the destination in the event loop, both completely.
+
+    Args:
+        source: the plug-in.
+        reader: of the destination.
+        mapping: the compiled mapping.
+        snapshots: where what is read is written as it comes.
+        reporter: of progress.
+        concurrent: both at once.
+        explain: makes a better refusal of one by which the destination could not be read completely.
 
     Raises:
         IncompleteExtractionError: a side could not be read completely.
@@ -32,9 +46,7 @@ async def load_sides(
         PlanRefusedError: both sides were refused; both refusals are reported (G11).
     """
     reading = reporter.in_thread(load_source, source, mapping, snapshots, reporter.phase("reading source"))
-    observing = load_destination(
-        reader, mapping, _constant_kinds(mapping), snapshots, reporter.phase("reading destination")
-    )
+    observing = _observe(reader, mapping, snapshots, reporter.phase("reading destination"), explain)
     if not concurrent:
         try:
             wanted = await reading
@@ -46,6 +58,21 @@ async def load_sides(
     if isinstance(first, BaseException) or isinstance(second, BaseException):
         raise _combined([error for error in (first, second) if isinstance(error, BaseException)])
     return first, second
+
+
+async def _observe(
+    reader: DestinationReader,
+    mapping: MappingPlan,
+    snapshots: SnapshotSet,
+    progress: Callable[[int, int | None], None],
+    explain: Explainer | None,
+) -> DestinationSide:
+    try:
+        return await load_destination(reader, mapping, _constant_kinds(mapping), snapshots, progress)
+    except IncompleteExtractionError as exc:
+        if explain is None:
+            raise
+        raise await explain(exc) from exc
 
 
 def _combined(errors: list[BaseException]) -> BaseException:

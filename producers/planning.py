@@ -29,11 +29,12 @@ from producers.cycle_search import seldom_searched
 from producers.destination_side import DestinationSide
 from producers.fault_table import write_fault_table
 from producers.guards import require_no_rowcount_drop
-from producers.loading import load_sides
+from producers.loading import Explainer, load_sides
 from producers.mapping import MappingPlan, compile_mapping
 from producers.planner import ComputedPlan, Planner
 from producers.progress import PlanProgress, Reporter
 from producers.run_directory import (
+    EndpointRows,
     RunRecord,
     create_run_directory,
     locked,
@@ -44,7 +45,7 @@ from producers.run_directory import (
 from producers.settings import expand_variables
 from producers.snapshots import SnapshotSet
 from producers.source_side import SourceSide
-from producers.sources import Source, open_source
+from producers.sources import Source, location_of, open_source
 
 __all__ = ["PlanOptions", "PlanProgress", "PlannedRun", "make_plan"]
 
@@ -58,6 +59,7 @@ class PlanOptions:
     Attributes:
         continue_on_error: leave rows that cannot be planned out, each a ``skip`` with its reason (C56).
         allow_rowcount_drop: plan although a kind lost more than half of its rows (C55).
+        allow_rowcount_drop_of: the same for these kinds alone.
         concurrent_load: read both sides at once (C57).
         baseline: rows per kind of the last applied plan of this source, from the ledger; None to use the file.
         ledger_position: the binding's position before the destination was read; None without a ledger.
@@ -65,6 +67,7 @@ class PlanOptions:
 
     continue_on_error: bool = False
     allow_rowcount_drop: bool = False
+    allow_rowcount_drop_of: frozenset[str] = frozenset()
     concurrent_load: bool = True
     baseline: Mapping[str, int] | None = None
     ledger_position: int | None = None
@@ -75,7 +78,8 @@ class PlannedRun:
     """A plan that was written.
 
     ``counts`` has the five actions of the coverage; ``findings`` say what was left out; ``filtered_rows`` counts the
-    rows that filters left out, by mapping entry.
+    rows that filters left out, by mapping entry, and ``source_rows`` all rows and those that no entry selected, by
+    endpoint.
     """
 
     run_dir: Path
@@ -85,6 +89,7 @@ class PlannedRun:
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
     filtered_rows: Mapping[str, int]
+    source_rows: Mapping[str, EndpointRows]
 
 
 async def make_plan(
@@ -96,6 +101,7 @@ async def make_plan(
     clock: Callable[[], datetime],
     progress: Callable[[PlanProgress], None] | None = None,
     environ: Mapping[str, str] | None = None,
+    explain: Explainer | None = None,
 ) -> PlannedRun:
     """Plan one source against one destination and write the run.
 
@@ -107,6 +113,7 @@ async def make_plan(
         clock: tells the time, with a zone.
         progress: called in the event loop's thread.
         environ: for ``${NAME}`` in settings; the process's own by default.
+        explain: see :func:`producers.loading.load_sides`.
 
     Raises:
         SyncBusyError: another process plans for this sync.
@@ -124,8 +131,10 @@ async def make_plan(
                 loaded.config.source.name,
                 settings=expand_variables(loaded.config.source.settings, os.environ if environ is None else environ),
                 base_directory=loaded.base_directory,
+                overridden=loaded.source_settings,
+                warn=run.warnings.append,
             )
-            return await run.make(source)
+            return await run.make(source, explain)
         except ApplyLedgerError as exc:
             try:
                 run.record_failure(exc)
@@ -154,9 +163,13 @@ class _Run:
         self._clock = clock
         self._reporter = reporter
         self._filtered: dict[str, int] = {}
+        self._rows: dict[str, EndpointRows] = {}
+        self._location: str | None = None
+        self.warnings: list[str] = []
 
-    async def make(self, source: Source) -> PlannedRun:
+    async def make(self, source: Source, explain: Explainer | None) -> PlannedRun:
         """Read, compute, write; the manifest is the last file of the plan, ``run.json`` the last of the run."""
+        self._location = location_of(source)
         mapping = compile_mapping(self._config, await self._reader.schema())
         with SnapshotSet(self._run_dir, mapping, extracted_at=self._clock()) as snapshots:
             wanted, observed = await load_sides(
@@ -166,8 +179,10 @@ class _Run:
                 snapshots,
                 self._reporter,
                 concurrent=self._options.concurrent_load,
+                explain=explain,
             )
             self._filtered = {entry.label: wanted.filtered[entry.index] for entry in mapping.entries}
+            self._rows = wanted.rows
             self._guard(wanted.rows_by_kind(mapping.kinds))
             computed = await self._reporter.in_thread(self._compute, mapping, wanted, observed)
             self._reporter.report("writing", 0, len(computed.operations))
@@ -200,8 +215,9 @@ class _Run:
             manifest=manifest,
             counts=tally,
             findings=tuple(computed.findings),
-            warnings=(*self._loaded.warnings, *wanted.warnings(mapping), *computed.warnings),
+            warnings=(*self._loaded.warnings, *self.warnings, *wanted.warnings(mapping), *computed.warnings),
             filtered_rows=self._filtered,
+            source_rows=self._rows,
         )
 
     def record_failure(self, error: ApplyLedgerError) -> None:
@@ -212,7 +228,11 @@ class _Run:
     def _guard(self, rows: Mapping[str, int]) -> None:
         if not self._options.allow_rowcount_drop:
             baseline = self._options.baseline
-            require_no_rowcount_drop(rows, read_rowcounts(self._run_dir.parent) if baseline is None else baseline)
+            require_no_rowcount_drop(
+                rows,
+                read_rowcounts(self._run_dir.parent) if baseline is None else baseline,
+                allowed=self._options.allow_rowcount_drop_of,
+            )
 
     def _compute(self, mapping: MappingPlan, wanted: SourceSide, observed: DestinationSide) -> ComputedPlan:
         return Planner(
@@ -241,8 +261,10 @@ class _Run:
                 finished_at=self._clock().astimezone(UTC).isoformat(timespec="microseconds"),
                 configuration=str(self._loaded.path),
                 source_settings=dict(self._loaded.source_settings),
+                source_location=self._location,
                 ledger_position=self._options.ledger_position,
                 filtered_rows=self._filtered,
+                source_rows=self._rows,
             ),
         )
 

@@ -33,11 +33,22 @@ RUN_FILE = "run.json"
 _MAX_RECORD_BYTES = 16 * 1024 * 1024
 
 
+class EndpointRows(BaseModel):
+    """How many rows an endpoint of the source had, and how many of them the filters of all its entries left out."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    read: int
+    left_out: int
+
+
 class RunRecord(BaseModel):
     """``run.json``: what is true of one run and may differ between two equal plans (C8).
 
     ``summary`` holds the five counts of the plan until the run was applied, then the six keys of its run summary.
-    ``filtered_rows`` counts, for each mapping entry, the rows that its filters left out.
+    ``source_location`` is where the source read, as it tells itself, and ``source_settings`` are overrides; neither
+    holds a credential. ``filtered_rows`` counts, for each mapping entry, the rows that its filters left out, and
+    ``source_rows``, for each endpoint, all rows and those that no entry selected.
     """
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
@@ -48,8 +59,10 @@ class RunRecord(BaseModel):
     finished_at: str | None = None
     configuration: str | None = None
     source_settings: dict[str, str] = {}
+    source_location: str | None = None
     ledger_position: LedgerPosition | None = None
     filtered_rows: dict[str, int] = {}
+    source_rows: dict[str, EndpointRows] = {}
 
 
 def cache_root(environ: Mapping[str, str]) -> Path:

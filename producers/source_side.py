@@ -17,6 +17,7 @@ from producers.errors import RowShapeError
 from producers.mapping import EntryPlan, FieldPlan, MappingPlan
 from producers.records import SourceRecord, given_text
 from producers.references import constant_tokens, local_id_text, parse_tokens
+from producers.run_directory import EndpointRows
 from producers.snapshots import SnapshotSet
 from producers.sources import Source
 from producers.transforms import apply_transforms
@@ -33,12 +34,14 @@ ABSENT = _Absent()
 class SourceSide:
     """Everything that the source holds for this mapping.
 
-    ``filtered`` counts the rows that an entry's filters left out, by the entry's index; ``given`` holds the fields,
-    with that index, which at least one selected row has.
+    ``filtered`` counts the rows that an entry's filters left out, by the entry's index; ``rows`` tells for each
+    endpoint how many rows it had and how many of them no entry selected; ``given`` holds the fields, with that index,
+    which at least one selected row has.
     """
 
     records: list[SourceRecord] = field(default_factory=list)
     filtered: Counter[int] = field(default_factory=Counter)
+    rows: dict[str, EndpointRows] = field(default_factory=dict)
     given: set[tuple[int, str]] = field(default_factory=set)
 
     def warnings(self, mapping: MappingPlan) -> list[str]:
@@ -88,14 +91,17 @@ def load_source(
     total = sum(known) if len(known) == len(counts) else None
     done = 0
     for endpoint, entries in endpoints.items():
+        read = selected = 0
         for number, row in _checked_rows(source, endpoint, counts[endpoint]):
-            for entry in entries:
-                record = _record(entry, number, row, side)
-                if record is not None:
-                    side.records.append(record)
-                    snapshots.add_source_record(record)
-            done += 1
-            progress(done, total)
+            records = [record for entry in entries if (record := _record(entry, number, row, side)) is not None]
+            for record in records:
+                side.records.append(record)
+                snapshots.add_source_record(record)
+            read += 1
+            selected += bool(records)
+            progress(done + read, total)
+        done += read
+        side.rows[endpoint] = EndpointRows(read=read, left_out=read - selected)
     return side
 
 

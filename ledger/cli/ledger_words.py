@@ -42,7 +42,7 @@ def _warn_of_a_closed_folder(settings: Settings) -> None:
 
 async def _words_of_the_ledger(settings: Settings, saved: SavedPlan, binding: DestinationBinding) -> LedgerWords:
     from consumers.overlaps import find_overlaps
-    from ledger.plan.review import LedgerWords
+    from ledger.plan.review import LastWriter, LedgerWords
 
     async with open_ledger(settings) as ledger:
         row = await ledger.binding(settings.recorded_as(binding))
@@ -57,9 +57,10 @@ async def _words_of_the_ledger(settings: Settings, saved: SavedPlan, binding: De
             else []
         )
         return LedgerWords(
-            last_writers={key: write.source for key, write in writers.items()},
+            last_writers={key: LastWriter(write.source, write.run_id, write.position) for key, write in writers.items()},
             overlaps=[item.overlap for item in found],
             stale=await _stale_findings(ledger, row.id, saved, position),
+            committed=await ledger.run_commit(row.id, saved.manifest.run_id) is not None,
         )
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ledger.cli.ledger_words import warn_of_no_ledger, what_the_ledger_says
 from ledger.cli.output import OutputForm, data_console, next_command, people, write_document, write_records
+from ledger.cli.plan_kinds import require_kind
+from ledger.cli.plan_origin import origin_of
 from ledger.cli.progress import progress
 from ledger.cli.run_lookup import find_run_directory
 from ledger.cli.session import (
@@ -21,13 +25,16 @@ from ledger.cli.session import (
     run_async,
     settings_of,
 )
+from ledger.cli.written_meanwhile import with_the_writer
 from ledger.errors import ConfigurationError, UsageError
 from ledger.exit_codes import ExitCode
+from ledger.printable import visible
 
 if TYPE_CHECKING:
     from ledger.binding import DestinationBinding
     from ledger.cli.settings import Settings
     from ledger.plan import SavedPlan
+    from ledger.plan.review import LedgerWords, PlanOrigin
     from ledger.store.ledger import Ledger
     from producers.config import LoadedConfiguration
     from producers.planning import PlannedRun
@@ -61,6 +68,10 @@ def plan(
     allow_rowcount_drop: Annotated[
         bool, typer.Option("--allow-rowcount-drop", help="Plan even if a kind lost more than half of its rows.")
     ] = False,
+    allow_rowcount_drop_of: Annotated[
+        list[str] | None,
+        typer.Option("--allow-rowcount-drop-of", metavar="KIND", help="The same for this kind alone; repeatable."),
+    ] = None,
     concurrent_load: Annotated[
         bool, typer.Option("--concurrent-load/--no-concurrent-load", help="Read source and destination in parallel.")
     ] = True,
@@ -83,10 +94,13 @@ def plan(
     loaded = load_configuration(path, source_settings=_source_settings(source_setting or []))
     for warning in loaded.warnings:
         people.print(f"warning: {warning}", style="yellow")
+    for kind in allow_rowcount_drop_of or []:
+        require_kind(kind, loaded.config.kinds, option="--allow-rowcount-drop-of", of="this configuration")
     settings = settings_of(context)
     options = {
         "continue_on_error": continue_on_error,
         "allow_rowcount_drop": allow_rowcount_drop,
+        "allow_rowcount_drop_of": frozenset(allow_rowcount_drop_of or []),
         "concurrent_load": concurrent_load,
     }
     planned = run_async(_plan(settings, loaded, branch, options))
@@ -105,20 +119,40 @@ def show(
     """Show a saved plan: what it would change, who wrote that last, whether it is stale. Nothing is written."""
     settings = settings_of(context)
     saved = _saved(find_run_directory(settings.cache_dir, run))
-    told = run_async(what_the_ledger_says(settings, saved))
+    require_kind(kind, saved.kinds)
+    told, origin = run_async(what_the_ledger_says(settings, saved)), origin_of(saved.run_dir)
     if output is OutputForm.TABLE:
         from ledger.plan.review import render_review
 
-        render_review(saved, data_console(), detail=detail, kind=kind, ledger=told)
+        render_review(saved, data_console(), detail=detail, kind=kind, ledger=told, origin=origin)
+        _say_how_it_goes_on(saved, told, origin)
         return ExitCode.REFUSED if saved.problems else ExitCode.DONE
     from ledger.plan.review import review_document
 
-    document = review_document(saved, kind=kind, ledger=told)
+    document = review_document(saved, kind=kind, ledger=told, origin=origin)
     if output is OutputForm.JSON:
         write_document(document)
     else:
         write_records(document["resources"], stream="plan-review")
     return ExitCode.REFUSED if saved.problems else ExitCode.DONE
+
+
+def _say_how_it_goes_on(saved: SavedPlan, told: LedgerWords, origin: PlanOrigin) -> None:
+    """The command after a review: to apply these bytes, to look at their run, or to make a fresh plan."""
+    from ledger.plan.model import APPLICABLE_FORMATS
+
+    run = f"{saved.run_dir.parent.name}/{saved.run_dir.name}"
+    if told.committed:
+        next_command(f"apply-ledger runs show {run}")
+    elif saved.problems or told.stale or saved.manifest.format_version not in APPLICABLE_FORMATS:
+        file = "FILE" if origin.configuration is None else shlex.quote(visible(origin.configuration))
+        next_command(f"apply-ledger plan --config-file {file}")
+    elif saved.operations:
+        next_command(_apply_command(run, saved.manifest.plan_checksum))
+
+
+def _apply_command(run: str, checksum: str) -> str:
+    return f"apply-ledger apply {run} --expected-checksum {checksum}"
 
 
 def _source_settings(pairs: list[str]) -> dict[str, str]:
@@ -137,7 +171,7 @@ def _source_settings(pairs: list[str]) -> dict[str, str]:
 
 
 async def _plan(
-    settings: Settings, loaded: LoadedConfiguration, branch: str | None, options: dict[str, bool]
+    settings: Settings, loaded: LoadedConfiguration, branch: str | None, options: dict[str, Any]
 ) -> PlannedRun:
     from consumers.infrahub.connection import open_reader
     from producers.binding import TOKEN_VARIABLE, destination_token
@@ -163,6 +197,7 @@ async def _plan(
                 options=plan_options,
                 clock=lambda: datetime.now(UTC),
                 progress=lambda state: report(state.phase, state.done, state.total),
+                explain=partial(with_the_writer, settings, reader.binding, position),
             )
 
 
@@ -223,7 +258,7 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
 
         saved = _saved(planned.run_dir)
         told = run_async(what_the_ledger_says(settings, saved))
-        render_review(saved, data_console(), listed=False, ledger=told)
+        render_review(saved, data_console(), listed=False, ledger=told, origin=origin_of(saved.run_dir))
     else:
         record = {
             "run": run,
@@ -233,6 +268,7 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
             "counts": dict(planned.counts),
             "operations_count": planned.manifest.operations_count,
             "filtered_rows": dict(planned.filtered_rows),
+            "source_rows": {name: rows.model_dump() for name, rows in planned.source_rows.items()},
             "findings": [finding.model_dump() for finding in planned.findings],
         }
         if output is OutputForm.JSON:
@@ -241,4 +277,4 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
             write_records([record], stream="planned-run")
     next_command(f"apply-ledger show {run} --detail")
     if planned.manifest.operations_count:
-        next_command(f"apply-ledger apply {run} --expected-checksum {planned.manifest.plan_checksum}")
+        next_command(_apply_command(run, planned.manifest.plan_checksum))

@@ -168,7 +168,7 @@ def _table(by_kind: Mapping[str, Counter[str]]) -> Table:
     table.add_column("kind", overflow="fold")
     for outcome in SIGNS:
         table.add_column(outcome, justify="right")
-    for kind, counts in by_kind.items():
+    for kind, counts in sorted(by_kind.items()):
         cells = (Text(f"{counts[o]:,}" if counts[o] else "·", style=STYLES[o] if counts[o] else "dim") for o in SIGNS)
         table.add_row(Text(words(kind)), *cells)
     return table

@@ -13,11 +13,11 @@ import typer
 
 from ledger.cli.output import OutputForm, clock, next_command
 from ledger.cli.plan_commands import OutputOption, RunArgument
+from ledger.cli.plan_kinds import require_kind
 from ledger.cli.progress import progress
 from ledger.cli.rehearsal_display import Told
 from ledger.cli.run_lookup import find_run_directory
 from ledger.cli.session import infrahub_settings, run_async, settings_of
-from ledger.errors import UsageError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ async def _rehearse(
     commit = build_commit(
         run_dir, actor=_ACTOR, reason="", policy=_policy(), clock=lambda: datetime.now(UTC), configuration=config_file
     )
-    _require_kind(artifact, kind)
+    require_kind(kind, {operation.kind for operation in artifact.operations})
     stage = await _stage(settings, run_dir, artifact, commit, schema_file)
     _require_admitted(settings, raw, commit, stage.schema)
     head = {
@@ -152,20 +152,6 @@ def _policy() -> Any:
     from ledger.commit import Policy
 
     return Policy()
-
-
-def _require_kind(artifact: PlanArtifact, kind: str | None) -> None:
-    """A misspelt kind must not look like one that nothing happens to."""
-    from ledger.close_match import with_close_match
-
-    kinds = sorted({operation.kind for operation in artifact.operations}) if kind is not None else []
-    if kind is not None and kind not in kinds:
-        raise UsageError(
-            checked="--kind",
-            expected=f"a kind of this plan: {', '.join(kinds) or 'it has none'}",
-            found=with_close_match(kind, kinds),
-            next_action="name one of them, or leave --kind out",
-        )
 
 
 async def _stage(

@@ -6,8 +6,8 @@ Values of secret fields are replaced. Everything else is shown in full: nothing 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from ledger.plan.coverage import COVERAGE_ACTIONS
 from ledger.plan.describe import SecretFields
@@ -15,12 +15,10 @@ from ledger.plan.model import APPLICABLE_FORMATS
 from ledger.plan.review_changes import NOT_RECORDED, also_sent, field_changes, masked, masked_identity
 from ledger.plan.review_frame import SIGNS
 from ledger.plan.review_ledger import NO_LEDGER, LedgerWords
-from ledger.plan.review_render import last_writer
+from ledger.plan.review_origin import PlanOrigin
+from ledger.plan.review_writers import last_writer
 from ledger.plan.saved_plan import Resource, SavedPlan
 from ledger.schema import DestinationSchema
-
-if TYPE_CHECKING:  # see review_frame
-    pass
 
 DOCUMENT = "apply-ledger.plan-review"
 DOCUMENT_VERSION = 1
@@ -31,6 +29,7 @@ def review_document(
     *,
     kind: str | None = None,
     ledger: LedgerWords = NO_LEDGER,
+    origin: PlanOrigin | None = None,
     schema: DestinationSchema | None = None,
 ) -> dict[str, Any]:
     """A plan as a document of plain JSON values; arguments as for :func:`ledger.plan.review_render.render_review`.
@@ -45,6 +44,7 @@ def review_document(
         "document": DOCUMENT,
         "version": DOCUMENT_VERSION,
         "plan": _header(saved),
+        "origin": None if origin is None else origin.record(),
         "counts": summary.counts,
         "coverage_recorded": summary.coverage_recorded,
         "delete_operations_computed": summary.delete_operations_computed,
@@ -54,7 +54,7 @@ def review_document(
         "overlaps": [item.model_dump() for item in ledger.overlaps if kind is None or item.kind == kind],
         "kind": kind,
         "groups": _groups(resources),
-        "resources": [_resource(resource, secrets, ledger.last_writers) for resource in resources],
+        "resources": [_resource(resource, secrets, ledger) for resource in resources],
     }
 
 
@@ -83,7 +83,7 @@ def _groups(resources: Sequence[Resource]) -> list[dict[str, Any]]:
     ]
 
 
-def _resource(resource: Resource, secrets: SecretFields, last_writers: Mapping[bytes, str] | None) -> dict[str, Any]:
+def _resource(resource: Resource, secrets: SecretFields, ledger: LedgerWords) -> dict[str, Any]:
     line, operation = resource.line, resource.operation
     record: dict[str, Any] = {
         "action": resource.action,
@@ -101,8 +101,10 @@ def _resource(resource: Resource, secrets: SecretFields, last_writers: Mapping[b
         "filters": [] if line is None else line.filters,
         "providers": None if line is None else line.providers.model_dump(),
     }
-    if resource.action == "remove" and last_writers is not None:
-        record["last_writer"] = last_writer(resource, last_writers)
+    if resource.action in ("create", "update", "remove") and ledger.last_writers is not None:
+        found = last_writer(resource, ledger)
+        record["last_writer"] = None if found is None else found.source
+        record["last_write"] = None if found is None else {"run_id": found.run_id, "position": found.position}
     return record
 
 

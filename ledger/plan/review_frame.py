@@ -13,8 +13,9 @@ from ledger.errors import Finding
 from ledger.plan.coverage import COVERAGE_ACTIONS, CoverageAction
 from ledger.plan.describe import name_text, object_text
 from ledger.plan.model import APPLICABLE_FORMATS
+from ledger.plan.review_origin import PlanOrigin
 from ledger.plan.review_page import Page
-from ledger.plan.saved_plan import Resource, SavedPlan, counts_line
+from ledger.plan.saved_plan import PlanSummary, Resource, SavedPlan, counts_line
 from ledger.printable import words
 
 if TYPE_CHECKING:  # ledger.events needs ledger.plan, so that it cannot be imported from here while both load
@@ -30,19 +31,20 @@ STYLES: Mapping[CoverageAction, str] = {
 }
 
 
-def print_header(page: Page, saved: SavedPlan) -> None:
-    """Who plans what for which destination, under which checksum (H20)."""
+def print_header(page: Page, saved: SavedPlan, origin: PlanOrigin | None) -> None:
+    """Who plans what from where for which destination, under which checksum (H20)."""
     manifest, summary = saved.manifest, saved.summary
     binding = manifest.destination_binding
     rows = {
         "source": name_text(manifest.source) if manifest.source else "not recorded",
+        **(origin.lines() if origin is not None else {}),
         "destination": name_text(str(binding)) if binding else "not recorded (an older plan)",
         "run": name_text(manifest.run_id),
         "made": name_text(manifest.created_at),
         "config": name_text(manifest.config_version),
         "checksum": manifest.plan_checksum,
         "format": f"{manifest.format_version}{_format_note(manifest.format_version)}",
-        "operations": f"{summary.operations_count:,} in {summary.tiers:,} tier{'' if summary.tiers == 1 else 's'}",
+        "operations": _operations(summary),
     }
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
@@ -51,6 +53,15 @@ def print_header(page: Page, saved: SavedPlan) -> None:
         grid.add_row(Text(name), Text(value))
     page.line(Text("Plan", style="bold"))
     page.block(grid, 2)
+
+
+def _operations(summary: PlanSummary) -> str:
+    deletes = summary.counts["remove"]
+    told = f"{summary.operations_count:,} in {summary.tiers:,} tier{'' if summary.tiers == 1 else 's'}"
+    if not deletes:
+        return told
+    written = summary.operations_count - deletes
+    return f"{told}: {written:,} to write, {deletes:,} recorded delete{'' if deletes == 1 else 's'} (never executed)"
 
 
 def _format_note(version: int) -> str:
@@ -89,28 +100,37 @@ def print_overlaps(page: Page, overlaps: Sequence[Overlap], kind: str | None) ->
     for overlap in shown:
         what = object_text(overlap.kind, overlap.identity)
         by = f"by {name_text(overlap.source)}, run {name_text(overlap.run_id)}, position {overlap.position:,}"
-        fields = words(", ".join(overlap.fields)) or "no common field"
-        page.line(Text(f"* {what} {by}: {fields}"), 2)
+        fields = words(", ".join(overlap.fields))
+        differ = f"the values differ in {fields}" if fields else "no value differs"
+        page.line(Text(f"* {what} {by}: {differ}"), 2)
     page.blank()
 
 
 def print_table(page: Page, resources: Sequence[Resource]) -> None:
-    """How much of each kind in each tier, all five actions."""
+    """How much of each kind, all five actions, and the tiers in which it is."""
     if not resources:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column("tier", justify="right")
     table.add_column("kind", overflow="fold")
+    table.add_column("tiers", justify="right", no_wrap=True)
     for action in COVERAGE_ACTIONS:
         table.add_column(f"{SIGNS[action]} {action}", justify="right", header_style=f"bold {STYLES[action]}")
-    found = Counter((resource.tier, resource.kind, resource.action) for resource in resources)
-    for tier, kind in sorted({(tier, kind) for tier, kind, _ in found}):
-        figures = [found[tier, kind, action] for action in COVERAGE_ACTIONS]
+    found = Counter((resource.kind, resource.action) for resource in resources)
+    tiers: dict[str, set[int]] = {}
+    for resource in resources:
+        tiers.setdefault(resource.kind, set()).add(resource.tier)
+    for kind in sorted(tiers):
+        figures = [found[kind, action] for action in COVERAGE_ACTIONS]
         cells = [
             Text(f"{n:,}", style=STYLES[a] if n else "dim") for a, n in zip(COVERAGE_ACTIONS, figures, strict=True)
         ]
-        table.add_row(Text(str(tier)), Text(name_text(kind)), *cells)
+        table.add_row(Text(name_text(kind)), Text(_tiers(tiers[kind])), *cells)
     page.block(table, 2)
+
+
+def _tiers(tiers: set[int]) -> str:
+    first, last = min(tiers), max(tiers)
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def print_notes(page: Page, saved: SavedPlan, resources: Sequence[Resource], kind: str | None) -> None:
@@ -136,8 +156,9 @@ def print_notes(page: Page, saved: SavedPlan, resources: Sequence[Resource], kin
 
 def _filter_note(saved: SavedPlan, resources: Sequence[Resource], kind: str) -> str:
     if not resources:
-        kinds = ", ".join(sorted({resource.kind for resource in saved.resources()})) or "none"
-        return f"No resource of kind {name_text(kind)} in this plan; its kinds: {words(kinds)}."
+        return (
+            f"No resource of kind {name_text(kind)} in this plan; its kinds: {words(', '.join(saved.kinds)) or 'none'}."
+        )
     actions = [resource.action for resource in resources]
     found = counts_line({action: actions.count(action) for action in COVERAGE_ACTIONS})
     return f"Shown: {name_text(kind)} alone ({found}). The whole plan:"

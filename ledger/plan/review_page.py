@@ -21,7 +21,7 @@ class Page:
     def line(self, text: Text, columns: int = 0) -> None:
         """One line moved to the right; where it does not fit, its wrapped lines too."""
         if columns + text.cell_len > self._width:
-            self._print(Padding(text, (0, 0, 0, columns), expand=False))
+            self._add(Padding(text, (0, 0, 0, columns), expand=False))
             return
         self._pending.append(Text(" " * columns).append_text(text) if columns else text)
         if len(self._pending) >= LINES_AT_ONCE:
@@ -33,11 +33,11 @@ class Page:
 
     def block(self, content: RenderableType, columns: int) -> None:
         """A table moved to the right, with an empty line below."""
-        self._print(Padding(content, (0, 0, 1, columns), expand=False))
+        self._add(Padding(content, (0, 0, 1, columns), expand=False))
 
     def indented(self, content: RenderableType, columns: int) -> None:
         """A renderable moved to the right, without an empty line below."""
-        self._print(Padding(content, (0, 0, 0, columns), expand=False))
+        self._add(Padding(content, (0, 0, 0, columns), expand=False))
 
     def last_line(self, text: Text) -> None:
         """One line that is never wrapped, whatever the width."""
@@ -51,6 +51,11 @@ class Page:
             self._console.print(Text("\n").join(self._pending), soft_wrap=True)
             self._pending = []
 
-    def _print(self, content: RenderableType) -> None:
-        self.flush()
-        self._console.print(content)
+    def _add(self, content: RenderableType) -> None:
+        """Break the content into lines that fit, without the blanks with which rich fills them up to the width."""
+        for segments in self._console.render_lines(content, pad=False):
+            line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
+            line.rstrip()
+            self._pending.append(line)
+        if len(self._pending) >= LINES_AT_ONCE:
+            self.flush()

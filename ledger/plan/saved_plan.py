@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ledger.errors import Finding
 from ledger.plan.checksum import plan_checksum
@@ -133,6 +133,13 @@ class SavedPlan:
             operations_count=len(self.operations),
             tiers=len({operation.tier for operation in self.operations}),
         )
+
+    @property
+    def kinds(self) -> list[str]:
+        """All kinds that the plan is about, sorted: of its resources, and those of which the source had no row."""
+        read = {PurePosixPath(record.path).stem for record in self.manifest.source_snapshot}
+        accounted = {line.kind for line in self.coverage or ()}
+        return sorted(read | accounted | {operation.kind for operation in self.operations})
 
     def resources(self, kind: str | None = None) -> tuple[Resource, ...]:
         """All resources: operations in stored order, then those that need none in the order of the account.

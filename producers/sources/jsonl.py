@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from ledger.errors import ConfigurationError
 from ledger.plan.decode import MAX_LINE_BYTES, decode_json
@@ -24,6 +24,8 @@ _EXPECTED = "one JSON object in UTF-8"
 
 class JsonLinesSource:
     """Rows from files. Setting: ``directory``, absolute or relative to the configuration file."""
+
+    KNOWN_SETTINGS: ClassVar[frozenset[str]] = frozenset({"directory"})
 
     def __init__(self, *, settings: Mapping[str, Any], base_directory: Path) -> None:
         directory = settings.get("directory")
@@ -42,6 +44,11 @@ class JsonLinesSource:
                 found=f"none at {self._directory}",
                 next_action="correct the path",
             )
+
+    @property
+    def location(self) -> str:
+        """The directory, by its full path."""
+        return str(self._directory)
 
     def count(self, endpoint: str) -> int:
         """The number of lines of the endpoint's file, an unterminated last one included."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from ledger.destination import FieldSelection, IncompleteExtractionError, ObservedObject, PeerPointer
 from ledger.errors import ApplyLedgerError
 from ledger.plan.errors import UnserializablePayloadValueError
 from producers.errors import PlanRefusedError, SourceUnreadableError
+from producers.planning import PlanOptions, make_plan
 from producers.run_directory import read_run_record
 from producers.sources.jsonl import JsonLinesSource
 from tests.support.fake_reader import FakeDestination, StoredObject
-from tests.support.planning import Rows, entry, mapped, operations, plan, small
+from tests.support.planning import CLOCK, Rows, entry, mapped, operations, plan, small
 
 TAGS = entry("BuiltinTag", "tags", ["name"], mapped("name"))
 SITES = entry("LocationSite", "sites", ["name"], mapped("name"), mapped("tags", "tags", "BuiltinTag"))
@@ -85,6 +87,30 @@ async def test_ff01_fewer_rows_than_the_source_counted_fail_the_extraction(
     with pytest.raises(IncompleteExtractionError) as caught:
         await plan(small(tmp_path, rows, [TAGS]), FakeDestination(), tmp_path)
     assert (caught.value.expected, caught.value.found) == ("3 rows, as the source counted before", "2 rows")
+
+
+@pytest.mark.parametrize("concurrent", [True, False])
+async def test_ff01_who_knows_more_of_a_moving_destination_is_asked_and_of_a_moving_source_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, concurrent: bool
+) -> None:
+    async def explain(refusal: IncompleteExtractionError) -> IncompleteExtractionError:
+        return IncompleteExtractionError(
+            checked=refusal.checked, expected=refusal.expected, found="run x writes", next_action="wait for run x"
+        )
+
+    loaded = small(tmp_path, {"tags": [{"id": 1, "name": "t1"}]}, [TAGS])
+    options = PlanOptions(concurrent_load=concurrent)
+
+    async def refusal(destination: FakeDestination) -> IncompleteExtractionError:
+        with pytest.raises(IncompleteExtractionError) as caught:
+            await make_plan(loaded, destination, root=tmp_path, options=options, clock=CLOCK, explain=explain)
+        return caught.value
+
+    assert (await refusal(PagedDestination(repeated=True))).found == "run x writes"
+    (run_dir,) = (path for path in (tmp_path / "small").iterdir() if path.is_dir())
+    assert pq.read_table(run_dir / "errors.parquet").to_pylist()[0]["next_action"] == "wait for run x"
+    monkeypatch.setattr(JsonLinesSource, "count", lambda self, endpoint: 3)
+    assert (await refusal(FakeDestination())).found == "1 rows"
 
 
 @pytest.mark.rules("C37")

@@ -39,6 +39,21 @@ def test_every_kind_that_dropped_is_named_and_unmapped_ones_are_not() -> None:
     require_no_rowcount_drop({"A": 1}, None)
 
 
+def test_a_kind_that_somebody_named_may_drop_and_the_others_may_not() -> None:
+    rows, before = {"A": 1, "B": 1}, {"A": 10, "B": 10}
+    with pytest.raises(PlanRefusedError) as caught:
+        require_no_rowcount_drop(rows, before, allowed={"A"})
+    assert [finding.checked for finding in caught.value.findings] == ["the rows of B"]
+    require_no_rowcount_drop(rows, before, allowed={"A", "B"})
+
+
+def test_g11_a_drop_has_one_next_action() -> None:
+    with pytest.raises(PlanRefusedError) as caught:
+        require_no_rowcount_drop({"A": 1}, {"A": 10})
+    assert {finding.next_action for finding in caught.value.findings} == {caught.value.next_action}
+    assert "--allow-rowcount-drop-of KIND" in caught.value.next_action
+
+
 @pytest.mark.rules("C3", "C55", "A61")
 async def test_ff02_the_manifest_of_the_last_plan_is_the_baseline_of_the_next(tmp_path: Path) -> None:
     first = await plan(small(tmp_path, _rows(10), [TAGS]), FakeDestination(), tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from producers.errors import PlanRefusedError, RowShapeError
+from producers.run_directory import read_run_record
 from producers.source_side import ABSENT, value_or_absent
 from tests.support.fake_reader import FakeDestination
 from tests.support.planning import Rows, entry, mapped, operations, plan, small
@@ -254,6 +255,25 @@ async def test_filtered_rows_are_counted_per_entry(tmp_path: Path) -> None:
     run = await plan(small(tmp_path, rows, [kept]), FakeDestination(namespaces=()), tmp_path)
     assert run.filtered_rows == {"0:tags": 2}
     assert run.manifest.source_snapshot[0].row_count == 3
+
+
+@pytest.mark.rules("C8", "H18")
+async def test_a_row_is_left_out_where_no_entry_of_its_endpoint_selects_it(tmp_path: Path) -> None:
+    def selecting(operation: str, value: int) -> dict[str, Any]:
+        condition = {"field": "id", "operation": operation, "value": value}
+        return entry("BuiltinTag", "tags", ["name"], mapped("name"), filters=[condition])
+
+    rows: Rows = {"tags": [{"id": n, "name": f"t{n}"} for n in range(10)], "sites": [{"id": 1, "name": "s"}]}
+    mapping = [selecting("<", 3), selecting(">", 6), entry("LocationSite", "sites", ["name"], mapped("name"))]
+    run = await plan(small(tmp_path, rows, mapping), FakeDestination(namespaces=()), tmp_path)
+    assert run.filtered_rows == {"0:tags": 7, "1:tags": 7, "2:sites": 0}
+    record = read_run_record(run.run_dir)
+    assert record.source_rows == run.source_rows
+    assert {name: (it.read, it.left_out) for name, it in record.source_rows.items()} == {
+        "tags": (10, 4),
+        "sites": (1, 0),
+    }
+    assert record.source_location == str(tmp_path / "rows")
 
 
 async def test_a_column_that_no_row_has_is_a_warning(tmp_path: Path) -> None:

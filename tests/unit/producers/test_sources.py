@@ -11,9 +11,10 @@ import pytest
 from ledger.errors import ConfigurationError
 from ledger.plan.decode import MAX_LINE_BYTES
 from producers import sources
-from producers.errors import SourceUnreadableError
-from producers.sources import ENTRY_POINT_GROUP, open_source
+from producers.errors import SourceUnreadableError, UnknownSourceSettingError
+from producers.sources import ENTRY_POINT_GROUP, location_of, open_source
 from producers.sources.jsonl import JsonLinesSource
+from tests.support.memory_source import MemorySource
 
 
 def _source(folder: Path, **files: bytes) -> JsonLinesSource:
@@ -111,3 +112,40 @@ def test_an_endpoint_cannot_lead_out_of_the_directory(tmp_path: Path) -> None:
 def test_g11_unusable_settings_are_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=r"source\.settings\.directory"):
         JsonLinesSource(settings=settings, base_directory=tmp_path)
+
+
+def test_g11_settings_that_the_source_does_not_know_are_all_refused_by_name(
+    tmp_path: Path,
+) -> None:
+    settings = {"dir": "day0", "directory": ".", "token": "hunter2"}
+    with pytest.raises(UnknownSourceSettingError) as caught:
+        open_source("jsonl", settings=settings, base_directory=tmp_path, overridden=["dir"])
+    assert caught.value.found == "dir (did you mean directory?) in --source-setting, token"
+    assert "directory" in caught.value.expected
+    assert "hunter2" not in str(caught.value)
+
+
+class _TellsNothing(MemorySource):
+    """A plug-in that says neither which settings it knows nor where it reads."""
+
+    def __init__(self, *, settings: dict[str, Any], base_directory: Path) -> None:
+        super().__init__({})
+
+
+def test_settings_of_a_source_that_does_not_say_what_it_knows_are_passed_on_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _installed(monkeypatch, ("silent", f"{__name__}:_TellsNothing"))
+    told: list[str] = []
+    in_file = open_source("silent", settings={"anything": 1}, base_directory=Path(), warn=told.append)
+    assert (told, location_of(in_file)) == ([], None)
+    open_source("silent", settings={"dir": "x"}, base_directory=Path(), overridden=["dir"], warn=told.append)
+    (warning,) = told
+    assert "silent" in warning
+    assert "dir has an effect" in warning
+
+
+def test_the_jsonl_source_tells_where_it_reads(tmp_path: Path) -> None:
+    (tmp_path / "day0").mkdir()
+    source = open_source("jsonl", settings={"directory": "day0"}, base_directory=tmp_path)
+    assert location_of(source) == str(tmp_path / "day0")
