@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ledger.close_match import with_close_match
 from ledger.destination import FieldSelection
 from ledger.errors import ApplyLedgerError
 from ledger.plan.errors import SchemaMismatchError, SecretValueRefusedError
@@ -171,8 +172,10 @@ class _Compiler:
         tables = [(index, entry) for index, entry in enumerate(self._config.schema_mapping) if entry.name == name]
         kind = self._schema.node(name)
         if kind is None:
-            found = "a generic" if name in self._schema.kinds else "no such kind"
-            self._fault(f"schema_mapping.{tables[0][0]}.name", "a kind that can be written", f"{name}: {found}")
+            generic = name in self._schema.kinds
+            nodes = [known for known in self._schema.kinds if self._schema.node(known) is not None]
+            found = f"{name}: a generic" if generic else f"{with_close_match(name, nodes)}: no such kind"
+            self._fault(f"schema_mapping.{tables[0][0]}.name", "a kind that can be written", found)
             return None
         entries = tuple(self._entry(index, table, kind) for index, table in tables)
         identifiers = self._identifiers(kind, [table for _, table in tables])
@@ -225,6 +228,10 @@ class _Compiler:
     def _field(self, index: int, table: FieldTable, kind: Kind) -> FieldPlan | None:
         attribute, relationship = kind.attributes.get(table.name), kind.relationships.get(table.name)
         where = f"schema_mapping.{index} ({kind.kind}).{table.name}"
+        if attribute is None and relationship is None:
+            told = with_close_match(table.name, [*kind.attributes, *kind.relationships])
+            self._fault(where, "a field that the destination's schema has", f"an unknown field: {told}")
+            return None
         if not self._writable(where, attribute, relationship):
             return None
         if attribute is not None and table.reference is not None:
@@ -242,9 +249,6 @@ class _Compiler:
         )
 
     def _writable(self, where: str, attribute: Attribute | None, relationship: Relationship | None) -> bool:
-        if attribute is None and relationship is None:
-            self._fault(where, "a field that the destination's schema has", "an unknown field")
-            return False
         if (attribute is not None and attribute.read_only) or (relationship is not None and relationship.read_only):
             self._fault(where, "a field that can be written", "a read-only field")
             return False

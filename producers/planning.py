@@ -206,6 +206,7 @@ class _Run:
         files = (self._run_dir / OPERATIONS_FILE, self._run_dir / COVERAGE_FILE)
         await self._reporter.in_thread(write_plan_table, self._run_dir, *files)
         write_fault_table(self._run_dir, computed.findings)
+        self.warnings = [*self._loaded.warnings, *self.warnings, *wanted.warnings(mapping), *computed.warnings]
         self._write_run_record("planned", tally)
         self._log_skips(computed)
         self._reporter.report("writing", len(computed.operations), len(computed.operations))
@@ -215,7 +216,7 @@ class _Run:
             manifest=manifest,
             counts=tally,
             findings=tuple(computed.findings),
-            warnings=(*self._loaded.warnings, *self.warnings, *wanted.warnings(mapping), *computed.warnings),
+            warnings=tuple(self.warnings),
             filtered_rows=self._filtered,
             source_rows=self._rows,
         )
@@ -265,6 +266,7 @@ class _Run:
                 ledger_position=self._options.ledger_position,
                 filtered_rows=self._filtered,
                 source_rows=self._rows,
+                warnings=self.warnings,
             ),
         )
 

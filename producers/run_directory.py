@@ -48,7 +48,7 @@ class RunRecord(BaseModel):
     ``summary`` holds the five counts of the plan until the run was applied, then the six keys of its run summary.
     ``source_location`` is where the source read, as it tells itself, and ``source_settings`` are overrides; neither
     holds a credential. ``filtered_rows`` counts, for each mapping entry, the rows that its filters left out, and
-    ``source_rows``, for each endpoint, all rows and those that no entry selected.
+    ``source_rows``, for each endpoint, all rows and those that no entry selected. ``warnings`` are those of the plan.
     """
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
@@ -63,6 +63,7 @@ class RunRecord(BaseModel):
     ledger_position: LedgerPosition | None = None
     filtered_rows: dict[str, int] = {}
     source_rows: dict[str, EndpointRows] = {}
+    warnings: list[str] = []
 
 
 def cache_root(environ: Mapping[str, str]) -> Path:

@@ -188,21 +188,32 @@ def _cell(value: Any) -> str:
 
 
 def show_refusal(error: ApplyLedgerError, *, console: Console = people) -> None:
-    """A refusal for people: each finding with what was checked, expected, found, and the next action (G11)."""
+    """A refusal for people: each finding with what was checked, expected, found, and the next action (G11).
+
+    What differs in nothing but in what was checked stands together. What is to be done about all of it comes last.
+    """
     findings = error.findings
     if len(findings) > 1:
-        console.print(Text(f"{type(error).__name__}: {len(findings)} findings", style="bold red"))
+        console.print(Text(f"{type(error).__name__}: {len(findings):,} findings", style="bold red"))
+    alike: dict[tuple[str, str, str, str], list[str]] = {}
     for finding in findings:
-        console.print(Text(finding.name, style="bold red"))
-        for label, text in (
-            ("checked", finding.checked),
-            ("expected", finding.expected),
-            ("found", finding.found),
-            ("next", finding.next_action),
-        ):
-            console.print(Text.assemble((f"  {label:<9}", "dim"), text), soft_wrap=True)
+        words = (finding.name, finding.expected, finding.found, finding.next_action)
+        alike.setdefault(words, []).append(finding.checked)
+    for (name, expected, found, next_action), checked in alike.items():
+        console.print(Text(name if len(checked) == 1 else f"{name} ({len(checked):,} times)", style="bold red"))
+        for turn, text in enumerate(checked):
+            _print_labelled(console, "checked" if turn == 0 else "", text)
+        for label, text in (("expected", expected), ("found", found), ("next", next_action)):
+            _print_labelled(console, label, text)
     if error.next_action not in {finding.next_action for finding in findings}:
-        console.print(Text.assemble(("next       ", "dim"), error.next_action), soft_wrap=True)
+        if len(alike) == 1:
+            _print_labelled(console, "then", error.next_action)
+        else:
+            console.print(Text.assemble(("for all of it: ", "dim"), error.next_action), soft_wrap=True)
+
+
+def _print_labelled(console: Console, label: str, text: str) -> None:
+    console.print(Text.assemble((f"  {label:<9}", "dim"), text), soft_wrap=True)
 
 
 def next_command(command: str) -> None:

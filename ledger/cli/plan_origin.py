@@ -23,5 +23,6 @@ def origin_of(run_dir: Path) -> PlanOrigin:
         configuration=record.configuration,
         location=record.source_location,
         overrides=record.source_settings,
+        warnings=tuple(record.warnings),
         rows={name: EndpointCount(rows.read, rows.left_out) for name, rows in record.source_rows.items()},
     )

@@ -31,12 +31,14 @@ class PlanOrigin:
         location: where the source read, as it tells itself.
         overrides: source settings of the command line.
         rows: rows by endpoint, in the order in which they were read.
+        warnings: what the plan maker warned about.
     """
 
     configuration: str | None = None
     location: str | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     rows: Mapping[str, EndpointCount] = field(default_factory=dict)
+    warnings: Sequence[str] = ()
 
     def lines(self) -> dict[str, str]:
         """The lines of a review's header."""
@@ -56,6 +58,7 @@ class PlanOrigin:
             "location": None if self.location is None else _harmless(self.location),
             "source_settings": self._shown_overrides(),
             "source_rows": {name: {"read": it.read, "left_out": it.left_out} for name, it in self.rows.items()},
+            "warnings": [_harmless(warning) for warning in self.warnings],
         }
 
     def _shown_overrides(self) -> dict[str, str]:
@@ -65,6 +68,17 @@ class PlanOrigin:
             name_text(name): SENSITIVE if secrets.hides("", name) else _harmless(value)
             for name, value in self.overrides.items()
         }
+
+
+def print_warnings(page: Page, origin: PlanOrigin | None) -> None:
+    """What the plan maker warned about, such as a field of which no row has the column."""
+    warnings = origin.warnings if origin is not None else ()
+    if not warnings:
+        return
+    page.line(Text(f"Warnings when this plan was made ({len(warnings):,})", style="bold yellow"))
+    for warning in warnings:
+        page.line(Text(f"* {_harmless(warning)}"), 2)
+    page.blank()
 
 
 def print_rows_left_out(page: Page, origin: PlanOrigin | None, resources: Sequence[Resource], kind: str | None) -> None:

@@ -19,7 +19,7 @@ from ledger.plan.review_frame import (
     print_table,
 )
 from ledger.plan.review_ledger import NO_LEDGER, LedgerWords
-from ledger.plan.review_origin import PlanOrigin, print_rows_left_out
+from ledger.plan.review_origin import PlanOrigin, print_rows_left_out, print_warnings
 from ledger.plan.review_page import Page
 from ledger.plan.review_resources import ResourceLists
 from ledger.plan.review_writers import print_foreign_writers
@@ -55,6 +55,7 @@ def render_review(
     print_header(page, saved, origin)
     print_problems(page, saved)
     print_stale(page, ledger.stale)
+    print_warnings(page, origin)
     print_overlaps(page, ledger.overlaps, kind)
     print_table(page, resources)
     print_rows_left_out(page, origin, resources, kind)

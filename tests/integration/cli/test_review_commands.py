@@ -48,8 +48,7 @@ def test_a_review_says_what_was_read_with_which_file_and_which_overrides(cli: Co
     (cli.folder / "config.yml").write_text(FILTERED, encoding="utf-8")
     made = here.run(*PLAN, "--source-setting", "directory=./data")
     assert made.returncode == 0, made.stderr
-    run = next(row.split()[-1] for row in made.stderr.splitlines() if row.startswith("next: apply-ledger show "))
-    run = run if run != "--detail" else next(row.split()[3] for row in made.stderr.splitlines() if " show " in row)
+    run = next(row.split()[3] for row in made.stderr.splitlines() if row.startswith("next: apply-ledger show "))
     for said in (made, here.run("show", run), here.run("show", run, "--detail")):
         rows = [" ".join(row.split()) for row in said.stdout.splitlines()]
         assert f"file {cli.folder / 'config.yml'}" in rows
@@ -63,7 +62,33 @@ def test_a_review_says_what_was_read_with_which_file_and_which_overrides(cli: Co
         "location": str(cli.folder / "data"),
         "source_settings": {"directory": "./data"},
         "source_rows": {"tags": {"read": 3, "left_out": 1}},
+        "warnings": ["schema_mapping.0 (BuiltinTag).description: no row of tags has description"],
     }
+
+
+def test_warnings_of_a_plan_are_in_its_review_too(cli: CommandLine, here: CommandHere) -> None:
+    cli.source({"name": "a"})
+    (cli.folder / "config.yml").write_text(f"{CONFIGURATION}descripton: x\n", encoding="utf-8")
+    made = here.run(*PLAN)
+    warnings = [
+        "unknown key descripton: ignored",
+        "schema_mapping.0 (BuiltinTag).description: no row of tags has description",
+    ]
+    assert [made.stderr.count(warning) for warning in warnings] == [1, 1]
+    assert "Warnings when this plan was made" not in made.stdout
+    shown = here.run("show", planned(here)["run"])
+    assert "Warnings when this plan was made (2)" in shown.stdout
+    assert all(f"* {warning}" in shown.stdout for warning in warnings)
+
+
+def test_where_nothing_is_to_be_written_no_apply_is_proposed(cli: CommandLine, here: CommandHere) -> None:
+    cli.source({"name": "a"}, {"name": "b"})
+    assert cli.apply(planned(here)).returncode == 0
+    cli.source({"name": "a"})
+    made = here.run(*PLAN)
+    assert "1 remove" in made.stdout
+    shown = here.run("show", planned(here)["run"])
+    assert "apply-ledger apply" not in made.stderr + shown.stderr
 
 
 def test_64_a_kind_that_the_plan_is_not_about(cli: CommandLine, here: CommandHere) -> None:

@@ -29,6 +29,7 @@ async def test_ff13_every_fault_of_the_mapping_is_named_before_anything_is_read(
     mapping = [
         entry("NoSuchKind", "a", ["name"], mapped("name")),
         entry("LocationHosting", "a", ["name"], mapped("name")),
+        entry("BuiltinTags", "a", ["name"], mapped("name")),
         entry("BuiltinTag", "a", ["name"], mapped("descripton")),
         entry(
             "IpamPrefix",
@@ -48,13 +49,17 @@ async def test_ff13_every_fault_of_the_mapping_is_named_before_anything_is_read(
     assert found == [
         ("schema_mapping.0.name", "NoSuchKind: no such kind"),
         ("schema_mapping.1.name", "LocationHosting: a generic"),
-        ("schema_mapping.2 (BuiltinTag).descripton", "an unknown field"),
-        ("schema_mapping.2 (BuiltinTag).fields", "none for name"),
-        ("schema_mapping.3 (IpamPrefix).prefix", "reference BuiltinTag"),
-        ("schema_mapping.3 (IpamPrefix).utilization", "a read-only field"),
-        ("schema_mapping.3 (IpamPrefix).parent", "a read-only field"),
-        ("schema_mapping.3 (IpamPrefix).vrf", "none"),
-        ("schema_mapping.3 (IpamPrefix).site", "to BuiltinTag"),
+        ("schema_mapping.2.name", "BuiltinTags (did you mean BuiltinTag?): no such kind"),
+        (
+            "schema_mapping.3 (BuiltinTag).descripton",
+            "an unknown field: descripton (did you mean description?)",
+        ),
+        ("schema_mapping.3 (BuiltinTag).fields", "none for name"),
+        ("schema_mapping.4 (IpamPrefix).prefix", "reference BuiltinTag"),
+        ("schema_mapping.4 (IpamPrefix).utilization", "a read-only field"),
+        ("schema_mapping.4 (IpamPrefix).parent", "a read-only field"),
+        ("schema_mapping.4 (IpamPrefix).vrf", "none"),
+        ("schema_mapping.4 (IpamPrefix).site", "to BuiltinTag"),
     ]
     assert destination.requested == {}
 
