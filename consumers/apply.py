@@ -39,7 +39,7 @@ from consumers.recorder import RunRecorder
 from consumers.settings import WriterSettings
 from ledger.commit import Policy
 from ledger.destination import PlannedWriteDestination
-from ledger.events import MAX_EVENTS_PER_APPEND, NewEvent, RunStopped
+from ledger.events import BY_WRITER, MAX_EVENTS_PER_APPEND, NewEvent, RunStopped
 from ledger.plan.model import PlannedOperation
 from ledger.plan.stored_operations import identifiers_of
 from ledger.store.errors import QuietPeriodError, StoreError
@@ -51,7 +51,6 @@ _PENDING_LIMIT = MAX_EVENTS_PER_APPEND - 2
 """Room for the last outcome and the terminal event in the same append."""
 
 _LEAST_WAIT = 0.01
-BY_WRITER = "writer"
 Ending = Literal["run.applied", "run.failed", "run.interrupted", "run.stopped", "left_open"]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from consumers.apply import BY_WRITER, Ending, RunApplication
+from consumers.apply import Ending, RunApplication
 from consumers.control import RunControl
 from consumers.cuts import fit
 from consumers.errors import (
@@ -36,7 +36,7 @@ from ledger.binding import DestinationBinding
 from ledger.commit import PlanCommit, Policy
 from ledger.destination import DestinationAwayError, DestinationOpener, OpenDestination
 from ledger.errors import ApplyLedgerError, ConfigurationError, Finding
-from ledger.events import PlanRefused, RunResumed, RunStarted
+from ledger.events import BY_WRITER, PlanRefused, RunResumed, RunStarted
 from ledger.exit_codes import ExitCode
 from ledger.plan.checksum import checksummed_body
 from ledger.plan.errors import ArtifactStoreAwayError, PlanCopyFailedError

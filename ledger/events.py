@@ -216,6 +216,9 @@ OUTCOME_KINDS = frozenset({"operation.applied", "operation.skipped", "operation.
 TERMINAL_KINDS = frozenset({"run.stopped", "run.applied", "run.failed", "run.interrupted", "plan.refused"})
 CONTROL_KINDS = frozenset({"plan.committed", "plan.refused", "plan.sealed", "checkpoint.published"})
 
+BY_WRITER = "writer"
+"""Who a stop or a resumption is by that nobody ordered: the writer itself."""
+
 WRITER_DIED = "WriterDiedError"
 """Error name of the unknown outcome that a successor records for the operation it found in flight."""
 

@@ -7,14 +7,14 @@ When an order came and who sent it is bound by nothing; the log has its own time
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from ledger.audit.bodies import parsed_object
 from ledger.audit.report import LevelReport
 from ledger.commit import Policy
-from ledger.events import CRASH_ERRORS
-from ledger.store.audited_orders import AuditedOrder
+from ledger.events import BY_WRITER, CRASH_ERRORS
+from ledger.store.audited_orders import AuditedOrder, UnorderedMark
 
 _OPEN, _DONE, _REFUSED = frozenset({"open"}), frozenset({"done"}), frozenset({"refused"})
 
@@ -30,6 +30,24 @@ async def check_orders(orders: AsyncIterator[AuditedOrder] | None, report: Level
         _check_state(order, report)
         _check_words(order, report)
     report.ended()
+
+
+def check_marks(marks: Sequence[UnorderedMark], report: LevelReport) -> None:
+    """Note what the log has of orders that are not there any more.
+
+    A writer resumes a run whose writer died, and may then refuse it, on the order that stood open: it says so itself.
+    """
+    for mark in marks:
+        by = _object(mark.body).get("by")
+        if (mark.kind == "run.resumed" and by == BY_WRITER) or (mark.kind == "plan.refused" and by is None):
+            continue
+        report.add(
+            "OrderMissing",
+            checked=f"the order that led to {mark.kind} of run {mark.run_id}",
+            expected="one in the inbox, since the run's last end",
+            found="none",
+            position=mark.position,
+        )
 
 
 def _check_place(order: AuditedOrder, report: LevelReport) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from ledger.binding import DestinationBinding
 from ledger.events import StoredEvent
-from ledger.store.audited_orders import AuditedOrder
+from ledger.store.audited_orders import AuditedOrder, UnorderedMark
 from ledger.store.checkpoints import CheckpointMark
 from ledger.store.records import BindingRow, CommittedOrder, PlanRows, StoredArtifact, StoredOperation, StoredPlan
 
@@ -73,6 +73,10 @@ class AuditSource(Protocol):
 
     async def detail(self, sha256: str) -> bytes | None:
         """A list that stands apart."""
+        ...
+
+    async def unordered_marks(self, binding_id: int) -> list[UnorderedMark]:
+        """What the log has of orders that the inbox does not have; nothing where there is no inbox."""
         ...
 
     async def unguarded_tables(self) -> list[str] | None:

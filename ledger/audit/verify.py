@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from ledger.audit.errors import UnknownBindingToVerifyError
 from ledger.audit.events import EventPass, Progress
 from ledger.audit.heads import TrustedCheckpoint, recorded_heads
-from ledger.audit.orders import check_orders
+from ledger.audit.orders import check_marks, check_orders
 from ledger.audit.projections import closing_all, live_projections, report_projections
 from ledger.audit.report import EXPORT_LEVELS, Level, LevelReport, VerifyReport
 from ledger.audit.run_audits import RunAudits
@@ -82,6 +82,7 @@ async def verify_binding(
         report_projections(folded, reports[Level.PROJECTIONS], resumed=resume_from is not None)
     await runs.finish(resumed=resume_from is not None)
     await check_orders(ledger.audited_orders(row.id), reports[Level.ORDERS])
+    check_marks(await ledger.unordered_marks(row.id), reports[Level.ORDERS])
     await _check_guards(ledger, reports[Level.GUARDS])
     return VerifyReport(
         url=row.url,

@@ -45,6 +45,16 @@ class AuditedOrder:
     ended_with: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class UnorderedMark:
+    """A commit, a start or a refusal in the log to which no order of the inbox led."""
+
+    position: int
+    kind: str
+    run_id: str
+    body: bytes
+
+
 class AuditedOrderQueries:
     """Part of :class:`ledger.store.ledger.Ledger`."""
 
@@ -60,6 +70,11 @@ class AuditedOrderQueries:
             if len(rows) < _PAGE:
                 return
             after = rows[-1]["inbox_id"]
+
+    async def unordered_marks(self, binding_id: int) -> list[UnorderedMark]:
+        """What the log has of orders that the inbox does not have; a writer that goes on by itself is among them."""
+        rows = await self._session.rows("unordered_marks", binding_id)
+        return [UnorderedMark(row["position"], row["kind"], row["run_id"], row["body"].encode()) for row in rows]
 
 
 def _audited(row: Any) -> AuditedOrder:

@@ -150,6 +150,30 @@ left join lateral (
     where e.binding_id = $1 and e.position = l.position - 1 limit 1) b on true
 where i.inbox_id > $2 order by i.inbox_id limit $3;
 
+-- name: unordered_marks
+-- Commits that no order of the inbox brought, and what began, or was refused, behind an end of its run without an order
+-- to resume it since that end: in an untouched ledger only what a writer carried on by itself. Nearly never a row.
+select e.position, e.kind, e.run_id, e.body
+from ledger.event e
+left join lateral (
+    select p.position from ledger.event p
+    where p.binding_id = $1 and p.run_id between e.run_id and e.run_id and p.position < e.position
+      and p.kind in ('plan.refused', 'run.stopped', 'run.applied', 'run.failed', 'run.interrupted')
+    order by p.run_id desc, p.position desc limit 1) ended on true
+where e.binding_id = $1
+  and e.kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
+                 'run.failed', 'run.interrupted')
+  and case e.kind
+      when 'plan.committed' then not exists (
+          select from ledger.inbox i where i.binding_id = $1 and i.run_id = e.run_id and i.kind = 'commit')
+      when 'run.applied' then false when 'run.stopped' then false when 'run.failed' then false
+      when 'run.interrupted' then false
+      else ended.position is not null and not exists (
+          select from ledger.inbox i where i.binding_id = $1 and i.run_id = e.run_id and i.kind = 'resume'
+            and i.position >= ended.position and i.position < e.position)
+      end
+order by e.position;
+
 -- name: recorded_at
 -- When one event was recorded.
 select recorded_at from ledger.event where binding_id = $1 and position = $2;

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ledger.commit import Policy
 from ledger.events import RunResumed, RunStopped
-from tests.support.recorded_runs import RecordedPlan, Recorder, make_plan
+from tests.support.recorded_runs import Recorder, make_plan
 
 REFUSED = make_plan("ordered-refused", creates=1, deletes=0)
 STOPPED = make_plan("ordered-stopped", creates=3, deletes=0)
@@ -22,7 +22,7 @@ async def record_orders(recording: Recorder) -> None:
     """Record all of them."""
     await recording.commit(REFUSED)
     await recording.refused(REFUSED)
-    await _ordered_to_resume(recording, REFUSED)
+    await recording.ordered_to_resume(REFUSED, by="eve", reason="it is safe")
     await recording.started(REFUSED, by="eve", reason="it is safe")
     await recording.outcome(REFUSED, 0, "applied")
     await recording.ended(REFUSED, "run.applied")
@@ -33,7 +33,7 @@ async def record_orders(recording: Recorder) -> None:
     await recording.ledger.submit_stop(recording.binding_id, run_id=STOPPED.run_id, by="bob", reason="lunch")
     stopped = RunStopped(by="bob", reason="lunch", last_ordinal=0)
     await recording.event("run.stopped", stopped, STOPPED.run_id, n=0)
-    await _ordered_to_resume(recording, STOPPED)
+    await recording.ordered_to_resume(STOPPED, by="eve", reason="it is safe")
     resumed = RunResumed(by="eve", reason="it is safe", from_ordinal=1, policy=Policy())
     await recording.event("run.resumed", resumed, STOPPED.run_id, n="resume")
     await recording.crashed(STOPPED, 1, n=1, keeps_order=True)
@@ -43,9 +43,3 @@ async def record_orders(recording: Recorder) -> None:
     await recording.crashed(DEAD, 0, n=0, keeps_order=False)
 
     await recording.commit(WAITS)
-
-
-async def _ordered_to_resume(recording: Recorder, plan: RecordedPlan) -> None:
-    await recording.ledger.submit_resume(
-        recording.binding_id, run_id=plan.run_id, by="eve", reason="it is safe", policy=Policy()
-    )

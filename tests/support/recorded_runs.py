@@ -165,13 +165,18 @@ class Recorder:
         )
         return await self.event("run.started", body, plan.run_id, n=0)
 
+    async def ordered_to_resume(self, plan: RecordedPlan, *, by: str, reason: str) -> None:
+        """As an operator orders it, under the usual policy."""
+        await self.ledger.submit_resume(self.binding_id, run_id=plan.run_id, by=by, reason=reason, policy=Policy())
+
     async def refused(self, plan: RecordedPlan) -> Appended:
         """``plan.refused``, as stale."""
         finding = Finding(name="StalePlanError", checked="c", expected="e", found="f", next_action="n")
         return await self.event("plan.refused", PlanRefused(findings=[finding]), plan.run_id, n=0)
 
     async def resumed(self, plan: RecordedPlan, ordinal: int) -> Appended:
-        """``run.resumed``."""
+        """Ordered, and ``run.resumed``."""
+        await self.ordered_to_resume(plan, by="somebody", reason="again")
         body = RunResumed(by="somebody", reason="again", from_ordinal=ordinal, policy=Policy())
         return await self.event("run.resumed", body, plan.run_id, n=f"resume-{ordinal}")
 

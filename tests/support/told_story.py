@@ -159,6 +159,7 @@ async def _update(recording: Recorder) -> None:
     await recording.started(UPDATED)
     await recording.outcome(UPDATED, 0, "unknown")
     await recording.ended(UPDATED, "run.interrupted")
+    await recording.ordered_to_resume(UPDATED, by="eve", reason="looked, it is safe")
     body = RunResumed(by="eve", reason="looked, it is safe", from_ordinal=0, policy=Policy())
     await recording.event("run.resumed", body, UPDATED.run_id, n="resume")
     await recording.outcome(UPDATED, 0, "applied", attempt=2)

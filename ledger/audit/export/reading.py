@@ -26,7 +26,7 @@ from ledger.events import StoredEvent
 from ledger.plan.canonical import object_key
 from ledger.plan.files import read_regular
 from ledger.plan.plan_table import file_lines
-from ledger.store.audited_orders import AuditedOrder
+from ledger.store.audited_orders import AuditedOrder, UnorderedMark
 from ledger.store.checkpoints import CheckpointMark
 from ledger.store.records import BindingRow, CommittedOrder, PlanRows, StoredArtifact, StoredOperation, StoredPlan
 
@@ -233,6 +233,10 @@ class ExportedLedger:
     def audited_orders(self, binding_id: int) -> AsyncIterator[AuditedOrder] | None:  # noqa: ARG002 - as above
         """There is no inbox in an export; the commits in it stand with its runs."""
         return None
+
+    async def unordered_marks(self, binding_id: int) -> list[UnorderedMark]:  # noqa: ARG002 - as above
+        """There is no inbox."""
+        return []
 
     async def unguarded_tables(self) -> list[str] | None:
         """There is no database whose triggers could be looked at."""

@@ -168,7 +168,7 @@ async def test_an_answer_that_is_known_is_not_sent_again(api: Served, recording:
         tag = first.headers["etag"]
         again = await client.get(f"{BASE}/bindings/1/runs/run-1", headers={"If-None-Match": f'"other", W/{tag}'})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
-        await recording.resumed(make_plan("run-1"), 0)
+        await recording.started(make_plan("run-1"))
         changed = await client.get(f"{BASE}/bindings/1/runs/run-1", headers={"If-None-Match": tag})
         assert changed.status_code == 200
 

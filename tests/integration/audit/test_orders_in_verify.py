@@ -68,6 +68,9 @@ _OTHERS = {
     "who had a refused one begin": "update ledger.inbox set body = replace(body, 'eve', 'ada')"
     " where run_id = 'ordered-refused' and kind = 'resume'",
     "no words at all": f"update ledger.inbox set body = '{{}}' {_RESUME}",
+    "the resume of a refused one taken out": "with gone as (delete from ledger.inbox"
+    " where run_id = 'ordered-refused' and kind = 'resume' returning inbox_id)"
+    " update ledger.inbox set state = 'done' where run_id = 'ordered-refused' and kind = 'commit'",
     "a resume taken out": f"delete from ledger.inbox {_RESUME}",
     "a stop taken out": "delete from ledger.inbox where kind = 'stop'",
     "another turn": "update ledger.inbox set inbox_id = inbox_id + 100 where run_id = 'ordered-waits'",
@@ -87,6 +90,13 @@ _OTHERS = {
 async def test_g08_an_order_that_the_log_does_not_know_is_found(ordered_dsns: dict[str, str], statement: str) -> None:
     await edit(ordered_dsns, statement)
     assert failed(await audited(ordered_dsns)) == {Level.ORDERS}
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_commit_that_waits_and_is_taken_out_of_the_inbox_is_found(ordered_dsns: dict[str, str]) -> None:
+    await edit(ordered_dsns, f"delete from ledger.inbox where run_id = '{WAITS.run_id}'")
+    orders = (await audited(ordered_dsns)).level(Level.ORDERS)
+    assert [finding.name for finding in orders.findings] == ["OrderMissing"]
 
 
 @pytest.mark.rules("G8", "G2")
