@@ -12,6 +12,8 @@ import pytest
 from ledger.api.cursors import new_cursor
 from ledger.api.tokens import Role
 from ledger.chain import event_hash
+from ledger.commit import Policy
+from ledger.events import RunResumed
 from ledger.projections.run_summary import fold_run
 from tests.support.api import BASE, Served
 from tests.support.recorded_runs import Recorder, make_plan
@@ -168,7 +170,8 @@ async def test_an_answer_that_is_known_is_not_sent_again(api: Served, recording:
         tag = first.headers["etag"]
         again = await client.get(f"{BASE}/bindings/1/runs/run-1", headers={"If-None-Match": f'"other", W/{tag}'})
         assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
-        await recording.started(make_plan("run-1"))
+        resumed = RunResumed(by="somebody", reason="again", from_ordinal=0, policy=Policy())
+        await recording.event("run.resumed", resumed, "run-1", n="again")
         changed = await client.get(f"{BASE}/bindings/1/runs/run-1", headers={"If-None-Match": tag})
         assert changed.status_code == 200
 

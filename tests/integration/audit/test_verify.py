@@ -187,6 +187,7 @@ _MOVED_ON = (
     "do $$ begin update ledger.{table} set ordinal = ordinal + 1000;"
     " update ledger.{table} set ordinal = ordinal - 999; end $$"
 )
+_OF_COMMITS = " where kind = 'commit'"
 _PLAN_EDITS = {
     "a line": "update ledger.plan_operation set line = replace(line, 'create-1', 'create-9')",
     "a line taken out": "delete from ledger.plan_operation where ordinal = 1",
@@ -222,9 +223,9 @@ _PLAN_EDITS = {
     "the operation that a line is found by": "update ledger.plan_operation set operation_id = 'op_0' where ordinal = 1",
     "the order": "delete from ledger.inbox where run_id = 'run-1'",
     "the order's body": "update ledger.inbox set body = replace(body, 'somebody', 'nobody')",
-    "the commit that an order is found by": "update ledger.inbox set commit_id = gen_random_uuid() where kind = 'commit'",
-    "the plan that an order is found by": "update ledger.inbox set plan_checksum = sha256('other') where kind = 'commit'",
-    "the artifact that an order is found by": "update ledger.inbox set artifact_digest = sha256('other') where kind = 'commit'",
+    "the commit that an order is found by": "update ledger.inbox set commit_id = gen_random_uuid()" + _OF_COMMITS,
+    "the plan that an order is found by": "update ledger.inbox set plan_checksum = sha256('other')" + _OF_COMMITS,
+    "the artifact that an order is found by": "update ledger.inbox set artifact_digest = sha256('other')" + _OF_COMMITS,
     "the source that an order is found by": "update ledger.inbox set source = 'other' where run_id = 'run-1'",
     "the order's place in the log": "update ledger.inbox set position = position + 1",
 }
