@@ -118,7 +118,7 @@ class PeerIndex:
             return self._constant(record, field, candidates, token), []
         first = hits[0][0] if len(hits) == 1 else None
         if first is None or first.identity is None:
-            raise unresolved(record, field, candidates, token, [group[0].label for group in hits])
+            raise self.unresolved(record, field, candidates, token, [group[0].label for group in hits])
         return Peer(first.kind, first.identity, first.identity_text), hits[0]
 
     def _by_text(self, kind: str, text: str) -> list[list[SourceRecord]]:
@@ -131,7 +131,7 @@ class PeerIndex:
     def _constant(self, record: SourceRecord, field: FieldPlan, candidates: Sequence[str], token: PeerToken) -> Peer:
         hits = [item for kind in candidates for item in self._observed(kind, token.text)]
         if len(hits) != 1 or hits[0].identity is None:
-            raise unresolved(record, field, candidates, token, [item.label for item in hits], constant=True)
+            raise self.unresolved(record, field, candidates, token, [item.label for item in hits], constant=True)
         self.constants.setdefault((hits[0].kind, hits[0].identity_text), f"{record.kind}.{field.name}")
         return Peer(hits[0].kind, hits[0].identity, hits[0].identity_text)
 
@@ -152,30 +152,39 @@ class PeerIndex:
             kinds = self._meant[reference] = self.mapping.schema.concrete_kinds(reference) or (reference,)
         hits = [hit for kind in kinds for hit in self._by_local_id.get((kind, token.text), ())]
         if len(hits) != 1:
-            raise unresolved(record, field, self.candidates(record.kind, field), token, [hit.label for hit in hits])
+            raise self.unresolved(
+                record, field, self.candidates(record.kind, field), token, [hit.label for hit in hits]
+            )
         return hits[0]
 
-
-def unresolved(
-    record: SourceRecord,
-    field: FieldPlan,
-    candidates: Sequence[str],
-    token: PeerToken,
-    hits: Sequence[str],
-    *,
-    constant: bool = False,
-) -> UnresolvedReferenceError:
-    """The refusal of A50: owning kind, field, unique id and the candidates that were tried."""
-    what = "source key" if isinstance(token, LocalId) else "unique id"
-    where = "the source or at the destination" if constant else "the source"
-    return UnresolvedReferenceError(
-        checked=f"the reference {field.name} of {record.label}",
-        expected=f"exactly one object of {' or '.join(candidates)} with {what} {token.text!r} in {where}",
-        found=" and ".join(hits) if hits else "none: not in the data, or left out by a filter",
-        next_action="exclude this row with a filter like the peer's, or include the peer"
-        if not hits
-        else "map the peers so that one identity means one object",
-    )
+    def unresolved(
+        self,
+        record: SourceRecord,
+        field: FieldPlan,
+        candidates: Sequence[str],
+        token: PeerToken,
+        hits: Sequence[str],
+        *,
+        constant: bool = False,
+    ) -> UnresolvedReferenceError:
+        """The refusal of A50: owning kind, field, unique id and the candidates that were tried."""
+        what = "source key" if isinstance(token, LocalId) else "unique id"
+        where = "the source or at the destination" if constant else "the source"
+        kinds = " or ".join(candidates)
+        if hits:
+            found, next_action = " and ".join(hits), "map the peers so that one identity means one object"
+        elif constant or any(kind in self.mapping.kinds for kind in candidates):
+            found = "none: not in the data, or left out by a filter"
+            next_action = "add the peer to its endpoint, or leave this row out with a filter like the peer's"
+        else:
+            found = f"none: no entry of this configuration is for {kinds}"
+            next_action = f"add an entry for {kinds} to this configuration, and the peer's row to its endpoint"
+        return UnresolvedReferenceError(
+            checked=f"the reference {field.name} of {record.label}",
+            expected=f"exactly one object of {kinds} with {what} {token.text!r} in {where}",
+            found=found,
+            next_action=next_action,
+        )
 
 
 def peer_left_out(record: SourceRecord, field: str, peer: SourceRecord) -> PeerLeftOutError:

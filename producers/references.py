@@ -30,6 +30,9 @@ class UniqueId:
 PeerToken = LocalId | UniqueId
 
 
+_ONE_REFERENCE = """{"id": ...} with the id of the peer's row, or the peer's identity as text, its parts joined by __"""
+
+
 def parse_tokens(value: Any, *, many: bool, field: str) -> tuple[PeerToken, ...] | None:
     """What a reference value names; None where there is no value.
 
@@ -72,7 +75,7 @@ def _token(item: Any, field: str) -> PeerToken:
         return UniqueId(item)
     if isinstance(item, Mapping) and (text := local_id_text(item.get("id"))) is not None:
         return LocalId(text)
-    raise _shape_error(field, 'a reference: {"id": ...} or the unique id as text', item)
+    raise _shape_error(field, _ONE_REFERENCE, item)
 
 
 def _shape_error(field: str, expected: str, value: Any) -> RowShapeError:

@@ -20,7 +20,7 @@ from producers.errors import (
     NamelessObjectError,
 )
 from producers.mapping import FieldPlan, KindPlan, MappingPlan
-from producers.peer_index import PeerIndex, unresolved
+from producers.peer_index import PeerIndex
 from producers.records import Peer, SourceRecord, identity_text, pairs_of
 from producers.references import LocalId
 
@@ -73,7 +73,7 @@ def _settle_one_class(waiting: Sequence[SourceRecord], index: PeerIndex) -> bool
         record.unidentifiable = True
         token = next(item for item in record.tokens[field.name] if not isinstance(item, LocalId))
         candidates = index.candidates(record.kind, field)
-        _add_once(record, unresolved(record, field, candidates, token, [], constant=field.is_constant_peer))
+        _add_once(record, index.unresolved(record, field, candidates, token, [], constant=field.is_constant_peer))
     if missing:
         return True
     for record in waiting:

@@ -104,6 +104,18 @@ async def test_references_that_resolve_to_nothing_are_all_listed(tmp_path: Path)
     findings = await _refused(small(tmp_path, rows, [SITES, GROUPS, *VLANS]), tmp_path)
     assert len(findings) == 2
     assert all("UnresolvedReferenceError" in text and "vlan_group" in text for text in findings)
+    assert all("add the peer to its endpoint" in text for text in findings)
+
+
+@pytest.mark.rules("G11")
+async def test_g11_a_peer_of_a_kind_that_this_configuration_does_not_map_is_told_as_that(tmp_path: Path) -> None:
+    rows: Rows = {"racks": [{"id": 1, "name": "r1", "site": {"id": 7}}, {"id": 2, "name": "r2", "site": "dc1"}]}
+    racks = entry("LocationRack", "racks", ["name"], mapped("name"), mapped("site", "site", "LocationSite"))
+    found = await _refused(small(tmp_path, rows, [racks]), tmp_path)
+    findings = [text for text in found if text.startswith("UnresolvedReferenceError")]
+    assert len(findings) == 2
+    assert all("no entry of this configuration is for LocationSite" in text for text in findings)
+    assert all("add an entry for LocationSite" in text for text in findings)
 
 
 @pytest.mark.rules("A48")
