@@ -59,6 +59,10 @@ class BreakView(View):
     position: int = Field(description="Of the event at which it shows.")
     kind: str = Field(description="The name of the finding.", examples=["ChainHash"])
     level: str = Field(examples=["chain"])
+    after: int | None = Field(
+        description="Null: at that event itself. Else somewhere behind this position, up to which a signed head agrees"
+        " (0: none does), and at or before `position`."
+    )
 
 
 class VerifyView(View):
@@ -70,6 +74,9 @@ class VerifyView(View):
     head_position: Position
     head_hash: Sha256
     events: int = Field(description="How many events were read.")
+    covered_to: int | None = Field(
+        description="The last event that a given signed head covers with which the log agrees; null without one."
+    )
     first_break: BreakView | None = Field(description="The first event at which something is wrong.")
     levels: list[LevelView]
 

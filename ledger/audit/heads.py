@@ -15,7 +15,7 @@ from ledger.audit.checkpoint import Checkpoint, ReadCheckpoint, read_checkpoint
 from ledger.audit.errors import CheckpointOfNoBindingError, NoTrustedKeyError
 from ledger.audit.merkle import Frontier
 from ledger.audit.recorded_notes import RecordedNotes, Seal, checkpoint_body, frontier_of, note_of
-from ledger.audit.report import LevelReport
+from ledger.audit.report import COMPARE_COPIES, LevelReport
 from ledger.audit.signed_note import VerifyingKey
 from ledger.audit.source import AuditSource
 from ledger.audit.uncovered import events_behind
@@ -153,6 +153,8 @@ class Heads:
                     expected=f"an event with hash {claim.head_hash.hex()}",
                     found=f"no such event; the head is at {self.head_position}",
                     position=self.head_position + 1,
+                    after=min(self.covered_to or 0, self.head_position),
+                    next_action=COMPARE_COPIES,
                 )
         if self.recorded.count:
             self.report.notes.append(self.recorded.told())
@@ -169,28 +171,35 @@ class Heads:
         signed = f"{kept.name}, signed by {', '.join(kept.signers)}"
         covered = f"events 1 to {kept.position:,}" if kept.position else "no event"
         self.report.notes.append(f"{covered}: covered by {signed}")
-        behind = events_behind(self.head_position, kept.position, self.recorded.events.get(kept.position))
-        if behind:
-            first = self.head_position - behind + 1
-            self.report.unchecked.append(
-                f"events {first:,} to {self.head_position:,}: they came after {kept.name} was signed, and no signed"
-                " head that was given covers them"
-            )
+        own = self.recorded.events.get(kept.position)
+        later = f"they came after {kept.name} was signed, and no signed head that was given covers them"
+        if events_behind(self.head_position, kept.position, own):
+            self.report.unchecked.append(f"events {kept.position + 1:,} to {self.head_position:,}: {later}")
+        elif kept.position < self.head_position:
+            self.report.notes.append(f"event {own:,}: not covered; it records that {kept.name} was signed")
+
+    @property
+    def covered_to(self) -> int | None:
+        """Up to which event the log agrees with a signed head that was given; None where it agrees with none."""
+        return None if self._furthest is None else self._furthest.position
 
     def _count(self, claim: _Claim) -> None:
         if claim.kept is not None:
             self.report.checked += 1
 
     def _compare(self, position: int, claim: _Claim, found: bytes | None) -> None:
+        """A hash is that of the event and of all before it, so what it says is where the log agrees, not where not."""
         self._count(claim)
-        before = self.report.total
+        before, after = self.report.total, min(self.covered_to or 0, max(position - 1, 0))
         if found != claim.head_hash:
             self.report.add(
                 "CheckpointMismatch",
                 checked=f"{claim.says} at position {position}",
                 expected=f"an event with hash {claim.head_hash.hex()}",
-                found="no such event" if found is None else found.hex(),
+                found="no such event" if found is None else f"{found.hex()}; {_between(after, position)}",
                 position=position,
+                after=after,
+                next_action=COMPARE_COPIES,
             )
         root = None if self.tree is None or claim.tree_root is None else self.tree.root()
         if root is not None and root != claim.tree_root:
@@ -198,13 +207,22 @@ class Heads:
                 "CheckpointTreeMismatch",
                 checked=f"{claim.says} at position {position}",
                 expected=f"the root {(claim.tree_root or b'').hex()} over all events up to it",
-                found=root.hex(),
+                found=f"{root.hex()}; {_between(after, position)}",
                 position=position,
+                after=after,
+                next_action=COMPARE_COPIES,
             )
         kept = claim.kept
         if kept is not None and kept.signers and self.report.total == before:
             reached = -1 if self._furthest is None else self._furthest.position
             self._furthest = kept if position > reached else self._furthest
+
+
+def _between(after: int, position: int) -> str:
+    """Where a log differs from what was signed of an event."""
+    if after:
+        return f"the log differs from what was signed somewhere in the events {after + 1:,} to {position:,}"
+    return f"the log differs from what was signed at or before event {position:,}"
 
 
 async def recorded_heads(
@@ -256,7 +274,8 @@ async def _take_kept(
 ) -> None:
     """Those among the events that go by are compared as they do; the others with what stands at their place."""
     after = 0 if resume_from is None else resume_from.position
-    for trusted in kept if resume_from is None or resume_from in kept else (*kept, resume_from):
+    given = kept if resume_from is None or resume_from in kept else (*kept, resume_from)
+    for trusted in sorted(given, key=lambda known: known.position):  # one that differs names the last that agreed
         _require_signed(trusted, heads.report)
         if trusted.position > after or after == 0:
             says = f"the checkpoint {trusted.name}"

@@ -14,6 +14,8 @@ MAX_FINDINGS = 200
 """Findings that are kept in full for each level; further ones are only counted."""
 
 _COMPARE = "stop the writers of this binding and compare with a backup or a published checkpoint"
+COMPARE_COPIES = "find the first event that differs from another copy: `apply-ledger verify --against EXPORT`"
+"""A checkpoint says that something differs, not where."""
 
 
 class Level(StrEnum):
@@ -90,11 +92,22 @@ class Break:
         position: of the event at which it shows.
         kind: the name of the finding.
         level: whose finding it is.
+        after: None where it shows at that event itself. Else it lies somewhere behind the event at this position, up to
+            which a signed head agrees (0: none does), and at or before ``position``.
     """
 
     position: int
     kind: str
     level: Level
+    after: int | None = field(default=None, compare=False)
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+        if self.after is None:
+            return f"event {self.position:,}"
+        known = f"behind event {self.after:,}, up to which a signed head agrees" if self.after else "none agrees before"
+        return f"at or before event {self.position:,}, where a signed head differs ({known})"
 
 
 @dataclass(slots=True)
@@ -151,12 +164,13 @@ class LevelReport:
         expected: str,
         found: str,
         position: int | None = None,
+        after: int | None = None,
         next_action: str = _COMPARE,
     ) -> None:
-        """Note a finding; ``position`` is that of the event at which it shows, where it shows at one."""
+        """Note a finding; ``position`` and ``after`` are those of its :class:`Break`, where it has a place."""
         self.total += 1
         if position is not None and (self.first is None or position < self.first.position):
-            self.first = Break(position, name, self.level)
+            self.first = Break(position, name, self.level, after)
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(
                 Finding(
@@ -180,6 +194,8 @@ class VerifyReport:
         head_hash: its hash.
         events: how many events were read.
         levels: one report for each level, in order.
+        covered_to: the last event that a signed head covers which was given, and with which the log agrees; None where
+            there is no such head.
     """
 
     url: str
@@ -188,6 +204,7 @@ class VerifyReport:
     head_hash: bytes
     events: int
     levels: tuple[LevelReport, ...]
+    covered_to: int | None = None
 
     @property
     def holds(self) -> bool:
@@ -235,9 +252,15 @@ class VerifyReport:
             "head_position": self.head_position,
             "head_hash": self.head_hash.hex(),
             "events": self.events,
+            "covered_to": self.covered_to,
             "first_break": None
             if (first := self.first_break) is None
-            else {"position": first.position, "kind": first.kind, "level": str(first.level)},
+            else {
+                "position": first.position,
+                "kind": first.kind,
+                "level": str(first.level),
+                "after": first.after,
+            },
             "levels": [
                 {
                     "level": str(level.level),

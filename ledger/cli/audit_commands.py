@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +13,7 @@ from rich.text import Text
 
 from ledger.binding import DestinationBinding
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings, normalised_url
+from ledger.cli.compared_copies import compare_copies
 from ledger.cli.offline_verification import read_file, show_proof, trusted_of, verify_files
 from ledger.cli.output import (
     OutputForm,
@@ -23,6 +26,7 @@ from ledger.cli.plan_commands import OutputOption
 from ledger.cli.progress import progress
 from ledger.cli.session import ledger_dsns, open_ledger, require_ledger, run_async, settings_of
 from ledger.cli.topic_verification import audit_topic, show_topic_audit
+from ledger.cli.verification_record import VerificationRecord, export_subject, ledger_subject, recorded
 from ledger.cli.verify_report import print_findings, print_report
 from ledger.errors import ApplyLedgerError, UsageError
 from ledger.exit_codes import ExitCode
@@ -67,6 +71,10 @@ def verify(
     ] = None,
     export: Annotated[Path | None, typer.Option("--export", help="Verify an export, without the ledger.")] = None,
     proof: Annotated[Path | None, typer.Option("--proof", help="Verify a proof, without the ledger.")] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="An export of another copy: list the events that differ, instead of verifying."),
+    ] = None,
     output: OutputOption = OutputForm.TABLE,
 ) -> int:
     """Check the chain of events, the stored plans and the outcomes; report what holds and what was not checked."""
@@ -81,6 +89,7 @@ def verify(
             "--checkpoint": checkpoint,
             "--resume-from": resume_from,
             "--key": key,
+            "--against": against,
         }
     )
     if from_kafka:
@@ -88,18 +97,55 @@ def verify(
         return show_topic_audit(run_async(audit_topic(settings)), wanted, branch, output)
     if proof is not None:
         return show_proof(proof, trusted_of(settings, key), output)
-    kept = _kept_checkpoints(settings, checkpoint or [], key or [])
+    if against is not None:
+        if export is None:
+            require_ledger(settings)
+        return compare_copies(settings, against, export, url, branch, output)
+    given = _Given.read(settings, checkpoint or [], resume_from, key or [])
     if export is not None:
-        return _show([verify_files(export, trusted_of(settings, key), kept)], output)
-    start = _kept_checkpoints(settings, [resume_from], key or [])[0] if resume_from is not None else None
+        record = recorded(export_subject(export), given.keys, given.files)
+        return _show([verify_files(export, given.keys, given.kept)], record, output)
     require_ledger(settings)
-    return _show(run_async(_verify(settings, url, branch, kept, start, trusted_of(settings, key))), output)
+    record = recorded(ledger_subject(settings), given.keys, given.files)
+    return _show(run_async(_verify(settings, url, branch, given)), record, output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What an auditor brings along.
+
+    Attributes:
+        keys: public keys that are trusted.
+        kept: signed heads.
+        start: the one from which on is read; None for the first event.
+        files: by name, the bytes of those notes.
+    """
+
+    keys: Sequence[VerifyingKey]
+    kept: Sequence[TrustedCheckpoint]
+    start: TrustedCheckpoint | None
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def read(cls, settings: Settings, checkpoints: Sequence[Path], start: Path | None, keys: Sequence[str]) -> _Given:
+        from ledger.audit.heads import trusted_checkpoint
+        from ledger.audit.signed_note import MAX_NOTE_BYTES
+
+        trusted = trusted_of(settings, keys)
+        files = {
+            str(path): read_file(path, MAX_NOTE_BYTES)
+            for path in [*checkpoints, *([start] if start is not None else [])]
+        }
+        notes = {name: trusted_checkpoint(data, name, trusted) for name, data in files.items()}
+        kept = [notes[str(path)] for path in checkpoints]
+        return cls(trusted, kept, None if start is None else notes[str(start)], files)
 
 
 _TAKES = {
     "--from-kafka": frozenset({"--url", "--branch"}),
     "--proof": frozenset({"--key"}),
-    "--export": frozenset({"--key", "--checkpoint"}),
+    "--against": frozenset({"--export", "--url", "--branch"}),
+    "--export": frozenset({"--key", "--checkpoint", "--against"}),
 }
 """What is verified where it is not the ledger, and which options have a meaning there."""
 
@@ -122,14 +168,15 @@ def _refuse_unused(given: Mapping[str, object]) -> None:
             )
 
 
-def _show(reports: Sequence[VerifyReport], output: OutputForm) -> int:
+def _show(reports: Sequence[VerifyReport], record: VerificationRecord, output: OutputForm) -> int:
+    documents = [report.document() | {"verification": record.document()} for report in reports]
     if output is OutputForm.TABLE:
         for report in reports:
-            print_report(report)
+            print_report(report, record)
     elif output is OutputForm.NDJSON:
-        write_records([report.document() for report in reports], stream="verify")
+        write_records(documents, stream="verify")
     else:
-        write_document([report.document() for report in reports])
+        write_document(documents)
     if not reports:
         raise NothingToVerifyError(
             checked="the bindings of this ledger",
@@ -139,45 +186,31 @@ def _show(reports: Sequence[VerifyReport], output: OutputForm) -> int:
         )
     if all(report.holds for report in reports):
         return ExitCode.DONE
-    for report in reports:
-        print_findings(report)
+    if output is not OutputForm.TABLE or not sys.stdout.isatty():
+        for report in reports:
+            print_findings(report, people)  # whoever has the report go to a file is told at once as well
     return ExitCode.TAMPERED
 
 
-def _kept_checkpoints(settings: Settings, files: Sequence[Path], keys: Sequence[str]) -> list[TrustedCheckpoint]:
-    if not files:
-        return []
-    from ledger.audit.heads import trusted_checkpoint
-    from ledger.audit.signed_note import MAX_NOTE_BYTES
-
-    trusted = trusted_of(settings, keys)
-    return [trusted_checkpoint(read_file(path, MAX_NOTE_BYTES), str(path), trusted) for path in files]
-
-
-async def _verify(
-    settings: Settings,
-    url: str | None,
-    branch: str | None,
-    kept: Sequence[TrustedCheckpoint],
-    start: TrustedCheckpoint | None,
-    keys: Sequence[VerifyingKey],
-) -> list[VerifyReport]:
+async def _verify(settings: Settings, url: str | None, branch: str | None, given: _Given) -> list[VerifyReport]:
     from ledger.audit import verify_binding
     from ledger.audit.heads import require_of_these
 
+    start = given.start
+    checkpoints = [*given.kept, *([start] if start is not None else [])]
     async with open_ledger(settings) as ledger:
         reports = []
         rows = await chosen_bindings(ledger, url, branch)
-        require_of_these([*kept, *([start] if start else [])], rows)
+        require_of_these(checkpoints, rows)
         for row in [row for row in rows if start is None or start.is_of(row.url, row.branch)]:
             with progress("events") as report:
                 found = await verify_binding(
                     ledger,
                     row.binding,
                     progress=lambda done, total: report("verifying", done, total),
-                    checkpoints=[*kept, *([start] if start else [])],
+                    checkpoints=checkpoints,
                     resume_from=start,
-                    keys=keys,
+                    keys=given.keys,
                 )
             reports.append(found)
         return reports

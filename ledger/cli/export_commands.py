@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ledger.cli.checkpoint_commands import key_folder
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, one_binding
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records, write_rows
 from ledger.cli.plan_commands import OutputOption
@@ -60,8 +62,18 @@ def export(
     write_rows([row], form=output, stream="exports", columns=EXPORT_COLUMNS)
     if not row["checkpoint"]:
         people.print("without a checkpoint nobody can tell this export from a forged one; publish one before exporting")
-    next_command(f"apply-ledger verify --export {folder}")
+    next_command(
+        shlex.join(
+            ["apply-ledger", "verify", "--export", str(folder), *(_key_options(settings) if row["checkpoint"] else [])]
+        )
+    )
     return ExitCode.DONE
+
+
+def _key_options(settings: Settings) -> list[str]:
+    """The public keys that sign here, as whoever gets the files has to name them; without one nothing is proven."""
+    signing = [known.key for known in key_folder(settings).known() if known.signs]
+    return [word for public in signing for word in ("--key", public.text())]
 
 
 async def _export(
@@ -116,7 +128,7 @@ def prove(
         write_records([summary], stream="proofs")
     else:
         write_rows([summary], form=output, stream="proofs", columns=("file", "run_id", "operation_id", "events"))
-    next_command(f"apply-ledger verify --proof {to}")
+    next_command(shlex.join(["apply-ledger", "verify", "--proof", str(to), *_key_options(settings)]))
     return ExitCode.DONE
 
 

@@ -99,6 +99,9 @@ def migrate(
                 f"runs as process {found.pid}" if found.pid else "is stopped" if found.exists else "does not exist yet"
             )
             people.print(f"the embedded database in {found.folder} {state}")
+            if found.pid and found.reader:
+                people.print(f"to read it with other programs: psql '{found.reader}'")
+                people.print(f"the password of ledger_reader is the value of 'reader' in {found.credentials}")
             return ExitCode.DONE
         run_async(ledger_dsns(settings))
         people.print("the embedded database is up to date")

@@ -54,10 +54,11 @@ class Cluster:
     log: Path
     settings: Mapping[str, str] = field(default_factory=dict)
 
-    def dsn(self, database: str, *, user: str, password: str) -> str:
-        """A connection URI for asyncpg and libpq. It holds the password: never log it."""
+    def dsn(self, database: str, *, user: str, password: str | None) -> str:
+        """A connection URI for asyncpg and libpq. It holds the password, where one is given: never log it."""
         query = urlencode({"host": str(self.sockets), "port": PORT})
-        return f"postgresql://{quote(user, safe='')}:{quote(password, safe='')}@/{quote(database, safe='')}?{query}"
+        login = quote(user, safe="") if password is None else f"{quote(user, safe='')}:{quote(password, safe='')}"
+        return f"postgresql://{login}@/{quote(database, safe='')}?{query}"
 
     def initialise(self, password: str) -> None:
         """Make the cluster, whole or not at all: scram for everybody, checksums, UTF-8, code point order.

@@ -68,6 +68,11 @@ class DataFolder:
         """The server's log."""
         return self.path / "server.log"
 
+    @property
+    def credentials_file(self) -> Path:
+        """One random password per role."""
+        return self.path / _CREDENTIALS
+
     def is_ours(self) -> bool:
         """Whether the folder carries our marker."""
         try:
@@ -150,7 +155,7 @@ class DataFolder:
         Raises:
             CredentialsMissingError: there is a cluster, and no readable file.
         """
-        path = self.path / _CREDENTIALS
+        path = self.credentials_file
         if not path.exists() and self.major_version() is None:
             made = {role: secrets.token_urlsafe(32) for role in ROLES}
             mine = ServerAccount(name="self", uid=os.geteuid(), gid=os.getegid())

@@ -58,6 +58,8 @@ class EmbeddedStatus:
         pid: process id of the running server, or nothing.
         major: major version of the database, or nothing.
         log: the server's log file.
+        credentials: the file with the password of each role.
+        reader: connection URI of the reader's role, without its password; nothing where there is no database.
         crashed: whether no server runs although none was stopped: it was killed, or gave itself up.
     """
 
@@ -66,6 +68,8 @@ class EmbeddedStatus:
     pid: int | None
     major: int | None
     log: Path
+    credentials: Path
+    reader: str | None = None
     crashed: bool = False
 
 
@@ -134,17 +138,21 @@ class EmbeddedPostgres:
     def status(self) -> EmbeddedStatus:
         """Whether a server runs on this folder; starts and changes nothing."""
         major = self._folder.major_version() if self._folder.is_ours() else None
-        pid = None
+        pid, reader = None, None
         if major is not None:
             owner = self._folder.data.stat()
             account = ServerAccount(name=str(owner.st_uid), uid=owner.st_uid, gid=owner.st_gid)
-            pid = self._cluster(account, _NO_PROGRAMS).pid()
+            cluster = self._cluster(account, _NO_PROGRAMS)
+            pid = cluster.pid()
+            reader = cluster.dsn(DATABASE, user=ROLE_NAMES["reader"], password=None)
         return EmbeddedStatus(
             folder=self._folder.path,
             exists=major is not None,
             pid=pid,
             major=major,
             log=self._folder.log,
+            reader=reader,
+            credentials=self._folder.credentials_file,
             crashed=major is not None and pid is None and not self._folder.was_shut_down(),
         )
 

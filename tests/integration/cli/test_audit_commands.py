@@ -70,8 +70,20 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     report = _documents(cli, "verify", *here, "--checkpoint", note, "--key", key)
     assert [level["status"] for level in report[0]["levels"] if level["level"] == "checkpoints"] == ["held"]
     assert cli.run("verify", *here, "--resume-from", note).returncode == 0
+    (circumstances,) = (told["verification"] for told in report)
+    assert str(cli.data_dir) in circumstances["subject"]
+    assert [entry["name"] for entry in circumstances["files"]] == [note]
+    assert report[0]["covered_to"] == report[0]["head_position"] - 1
     folder = cli.folder / "export"
-    assert cli.run("export", str(folder), *here).returncode == 0
+    told = cli.run("export", str(folder), *here)
+    assert (told.returncode, f"verify --export {folder} --key {key}" in told.stderr) == (0, True), told.stderr
+    compared = _documents(cli, "verify", "--against", str(folder))
+    assert (compared["same"], compared["differences"], compared["behind_here"]) == (True, [], 0)
+    assert cli.run("verify", "--against", str(folder), "--export", str(folder)).returncode == 0
+    assert cli.run("verify", "--against", str(folder), "--branch", "another").returncode == 64
+    status = cli.run("migrate", "--status").stderr
+    assert "psql 'postgresql://ledger_reader@/apply_ledger?host=" in status
+    assert str(cli.data_dir / "credentials.json") in status
     operation = description["operation_id"]
     proof = str(cli.folder / "proof.json")
     assert cli.run("prove", second["run"], operation, "--to", proof).returncode == 0

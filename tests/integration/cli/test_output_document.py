@@ -82,6 +82,7 @@ def _calls(told: Told) -> Mapping[str, tuple[Call, Call]]:
         "rebuild": twice("rebuild"),
         "export": new("export", "*", *told.at),
         "verify --export": twice("verify", "--export", "one"),
+        "verify --against": twice("verify", "--against", "one"),
         "prove": new("prove", told.run, told.operation, "--to", "*.json"),
         "verify --proof": twice("verify", "--proof", "one.json"),
         "doctor": twice("doctor"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import stat
@@ -85,6 +86,24 @@ async def test_g12_passwords_stay_in_one_private_file(folder: Path) -> None:
         assert private.stat().st_uid == server_account().uid
 
 
+@pytest.mark.rules("G12")
+async def test_g12_an_auditor_reads_with_what_the_status_says_and_the_file_that_it_names(folder: Path) -> None:
+    server = EmbeddedPostgres(folder)
+    await server.ensure_running()
+    status = server.status()
+    password = json.loads(status.credentials.read_text())["reader"]
+    assert status.reader is not None
+    assert password not in status.reader
+    connection = await asyncpg.connect(status.reader, password=password)
+    try:
+        assert await connection.fetchval("select session_user::text") == "ledger_reader"
+        assert await connection.fetchval("select count(*) from ledger.event") == 0
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await connection.execute("insert into ledger.inbox default values")
+    finally:
+        await connection.close()
+
+
 def _holds(path: Path, secrets: list[str]) -> bool:
     content = path.read_bytes()
     return any(secret.encode() in content for secret in secrets)
@@ -162,7 +181,7 @@ async def test_stop_is_clean_and_says_whether_there_was_a_server(folder: Path) -
 async def test_status_starts_and_makes_nothing(folder: Path) -> None:
     status = EmbeddedPostgres(folder).status()
 
-    assert (status.exists, status.pid, status.major) == (False, None, None)
+    assert (status.exists, status.pid, status.major, status.reader) == (False, None, None, None)
     assert not folder.exists()
 
 

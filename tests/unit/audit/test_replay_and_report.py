@@ -8,7 +8,8 @@ import pytest
 
 from ledger.audit import Break, LedgerTamperedError, Level, LevelReport, Status, VerifyReport, replay_record
 from ledger.audit.report import COUNTS, MAX_FINDINGS, SAYS
-from ledger.cli.verify_report import print_findings, print_report
+from ledger.cli.verification_record import recorded
+from ledger.cli.verify_report import print_report
 from ledger.exit_codes import ExitCode
 from tests.support.events import BRANCH, RUN, URL, EventLog
 
@@ -84,7 +85,7 @@ def test_g11_a_report_names_every_finding_and_leaves_with_nine() -> None:
     assert report.first_break == Break(900 - MAX_FINDINGS - 4, "ChainHash", Level.CHAIN)
     document = json.loads(json.dumps(report.document()))
     assert [level["status"] for level in document["levels"] if level["level"] == "chain"] == ["failed"]
-    assert document["first_break"] == {"position": 696, "kind": "ChainHash", "level": "chain"}
+    assert document["first_break"] == {"position": 696, "kind": "ChainHash", "level": "chain", "after": None}
 
 
 @pytest.mark.rules("G8")
@@ -124,12 +125,11 @@ def test_the_report_for_people_names_the_first_break_the_units_and_what_is_only_
     for number in range(MAX_FINDINGS + 5):
         level.add("ChainHash", checked="event", expected="a", found="b", position=7 + number)
     report = VerifyReport(URL, BRANCH, 9, bytes(32), 9, (level, LevelReport(Level.PLANS)))
-    print_report(report)
-    print_findings(report)
+    print_report(report, recorded("a ledger", [], {}))
     shown = capsys.readouterr()
     assert "DOES NOT HOLD" in shown.out
     assert "first break: event 7, ChainHash (chain)" in shown.out
     assert "1,234 events" in shown.out
     assert "0 plans" in shown.out
     assert str(MAX_FINDINGS + 5) in shown.out
-    assert "and 5 more findings on the level chain" in shown.err
+    assert "and 5 more findings on the level chain" in shown.out

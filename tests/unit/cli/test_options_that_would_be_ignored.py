@@ -19,6 +19,8 @@ import pytest
         (["verify", "--proof", "proof.json", "--export", "folder"], "--export"),
         (["verify", "--proof", "proof.json", "--checkpoint", "head.note"], "--checkpoint"),
         (["verify", "--export", "folder", "--resume-from", "head.note"], "--resume-from"),
+        (["verify", "--against", "folder", "--checkpoint", "head.note"], "--checkpoint"),
+        (["verify", "--against", "folder", "--key", "k"], "--key"),
         (["verify", "--export", "folder", "--url", "https://infrahub.example"], "--url"),
         (["replay", "--onto", "http://sandbox.example", "--to", "2026-11-29"], "--to"),
         (["replay", "--onto", "http://sandbox.example", "--run", "run-1"], "--run"),
