@@ -83,6 +83,10 @@ class AuditSource(Protocol):
         """Tables whose triggers do not refuse changes; None where there is no database."""
         ...
 
+    async def rows_of_no_binding(self) -> list[tuple[str, int]] | None:
+        """Table and id of each binding that has rows and is not registered; None where there is no database."""
+        ...
+
     async def changed_functions(self) -> list[str] | None:
         """Functions that are not what the migrations made them; None where there is no database."""
         ...

@@ -104,11 +104,30 @@ def _tell_skipped(start: TrustedCheckpoint, reports: Mapping[Level, LevelReport]
         reports[level].skip(f"runs without an event behind {start.position:,} were not looked at")
 
 
+async def _check_bindings(ledger: AuditSource, strangers: Sequence[tuple[str, int]], report: LevelReport) -> None:
+    """Each destination has one log: a second one in another spelling is shown to readers, and verified by nobody."""
+    for row in await ledger.bindings():
+        if row.binding.normalised() != row.binding:
+            report.add(
+                "BindingSpelledOtherwise",
+                checked=f"the binding {row.id}",
+                expected=f"the only spelling that this program registers: {row.binding.normalised()}",
+                found=str(row.binding),
+            )
+    for table, binding_id in strangers:
+        report.add(
+            "RowsOfNoBinding",
+            checked=f"the bindings of the rows of ledger.{table}",
+            expected="registered ones",
+            found=f"the id {binding_id}, which is none's",
+        )
+
+
 async def _check_guards(ledger: AuditSource, report: LevelReport) -> None:
     """Only an administrator can take a trigger or a key away; without it anybody's next mistake would go through."""
     unguarded, changed = await ledger.unguarded_tables(), await ledger.changed_functions()
-    missing = await ledger.missing_keys()
-    if unguarded is None or changed is None or missing is None:
+    missing, strangers = await ledger.missing_keys(), await ledger.rows_of_no_binding()
+    if unguarded is None or changed is None or missing is None or strangers is None:
         report.unchecked.append("the triggers, functions and keys of the database that this was exported from")
         return
     report.checked = 1
@@ -116,10 +135,11 @@ async def _check_guards(ledger: AuditSource, report: LevelReport) -> None:
     for table in unguarded:
         report.add(
             "GuardOffError",
-            checked=f"the triggers of ledger.{table}",
-            expected="those of the migrations: of edits enabled always, of foreign keys enabled",
-            found="missing, switched off, or not for every session and every change",
+            checked=f"what guards ledger.{table}",
+            expected="the triggers and foreign keys of the migrations, in force in every session, and nothing else",
+            found="one that is missing or off, or a trigger, a rule or a policy for rows of somebody else's",
         )
+    await _check_bindings(ledger, strangers, report)
     for function in changed:
         report.add(
             "FunctionChangedError",

@@ -107,6 +107,10 @@ class Ledger(
         """Tables of which a trigger or foreign key is not in force as it must be; an untouched ledger has none (G8)."""
         return [row["name"] for row in await self._session.rows("unguarded_tables")]
 
+    async def rows_of_no_binding(self) -> list[tuple[str, int]]:
+        """Table and id of each binding that has rows and is not registered; an untouched ledger has none (G8)."""
+        return [(row["name"], row["id"]) for row in await self._session.rows("rows_of_no_binding")]
+
     async def changed_functions(self) -> list[str]:
         """Functions that are not what the migrations made them, or stand there twice; an untouched ledger has none."""
         stored: dict[str, list[SqlFunction]] = {}

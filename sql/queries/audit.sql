@@ -19,6 +19,19 @@ union
 select t.relname from pg_trigger g join pg_class t on t.oid = g.tgrelid
 where t.relnamespace = to_regnamespace('ledger') and g.tgenabled not in ('O', 'A')
 union
+-- What changes a row on its way in, or hides it: a trigger or a rule of somebody else's, a policy for rows, a table
+-- that inherits.
+select t.relname from pg_trigger g join pg_class t on t.oid = g.tgrelid
+where t.relnamespace = to_regnamespace('ledger') and not g.tgisinternal
+  and g.tgname not in ('refuse_row_change', 'refuse_truncate')
+union
+select t.relname from pg_class t
+where t.relnamespace = to_regnamespace('ledger') and t.relkind in ('r', 'p', 'v', 'm', 'f')
+  and (t.relkind <> 'r' or t.relrowsecurity or t.relforcerowsecurity
+       or exists (select from pg_rewrite w where w.ev_class = t.oid)
+       or exists (select from pg_policy p where p.polrelid = t.oid)
+       or exists (select from pg_inherits h where t.oid in (h.inhrelid, h.inhparent)))
+union
 -- A foreign key that is gone, or that was never checked.
 select k.name
 from (values
@@ -35,6 +48,24 @@ where not exists (
     where c.conrelid = to_regclass('ledger.' || k.name) and c.contype = 'f' and c.convalidated
       and pg_get_constraintdef(c.oid) = k.definition)
 order by 1;
+
+-- name: rows_of_no_binding
+-- Tables with rows of a binding that is not registered: no verification of a binding reads them. One look-up for each id.
+with recursive
+    event_of (id) as (
+        (select binding_id from ledger.event order by binding_id limit 1)
+        union all
+        select (select e.binding_id from ledger.event e where e.binding_id > o.id order by e.binding_id limit 1)
+        from event_of o where o.id is not null),
+    order_of (id) as (
+        (select binding_id from ledger.inbox order by binding_id limit 1)
+        union all
+        select (select i.binding_id from ledger.inbox i where i.binding_id > o.id order by i.binding_id limit 1)
+        from order_of o where o.id is not null)
+select 'event' as name, id from event_of where id is not null and id not in (select b.id from ledger.binding b)
+union all
+select 'inbox', id from order_of where id is not null and id not in (select b.id from ledger.binding b)
+order by name, id;
 
 -- name: stored_functions
 -- Every function of the schema: its body, its language, whose rights it has, and its own settings.

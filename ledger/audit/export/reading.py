@@ -242,6 +242,10 @@ class ExportedLedger:
         """There is no database whose triggers could be looked at."""
         return None
 
+    async def rows_of_no_binding(self) -> list[tuple[str, int]] | None:
+        """There is no database that could have others."""
+        return None
+
     async def changed_functions(self) -> list[str] | None:
         """There is no database whose functions could be looked at."""
         return None

@@ -51,7 +51,53 @@ async def test_g08_a_trigger_that_does_not_refuse_is_found(
     told_dsns: dict[str, str], statements: tuple[str, ...]
 ) -> None:
     guards = await _after(told_dsns, *statements)
-    assert [finding.checked for finding in guards.findings] == ["the triggers of ledger.plan_operation"]
+    assert [finding.checked for finding in guards.findings] == ["what guards ledger.plan_operation"]
+
+
+_STRANGERS = {
+    "a trigger that rewrites": (
+        _PASSES[0],
+        "create trigger a_helper before insert on ledger.inbox for each row execute function public.let_pass()",
+    ),
+    "a rule that drops": ("create rule quiet as on insert to ledger.inbox where new.kind = 'stop' do instead nothing",),
+    "a policy that hides": (
+        "alter table ledger.inbox enable row level security",
+        "create policy hides on ledger.inbox using (inbox_id <> 1)",
+    ),
+    "rows of a table that inherits": ("create table public.more () inherits (ledger.inbox)",),
+}
+
+
+@pytest.mark.rules("G8", "G10")
+@pytest.mark.parametrize("statements", _STRANGERS.values(), ids=_STRANGERS)
+async def test_g08_what_changes_or_hides_rows_is_found(told_dsns: dict[str, str], statements: tuple[str, ...]) -> None:
+    async with connection_to(told_dsns["admin"]) as admin:
+        for statement in statements:
+            await admin.execute(statement)
+    async with await Ledger.open(told_dsns["reader"], allow_unsafe_fsync=True) as ledger:
+        guards = (await verify_binding(ledger, BINDING)).level(Level.GUARDS)
+    assert [finding.checked for finding in guards.findings] == ["what guards ledger.inbox"]
+
+
+@pytest.mark.rules("G8")
+async def test_g08_a_second_log_of_a_destination_in_another_spelling_is_found(told_dsns: dict[str, str]) -> None:
+    guards = await _after(
+        told_dsns,
+        "insert into ledger.binding (url, branch) select upper(url), branch from ledger.binding",
+    )
+    assert [finding.name for finding in guards.findings] == ["BindingSpelledOtherwise"]
+
+
+@pytest.mark.rules("G8")
+async def test_g08_rows_of_no_binding_are_found(told_dsns: dict[str, str]) -> None:
+    guards = await _after(
+        told_dsns,
+        "insert into ledger.event select (jsonb_populate_record(e, '{\"binding_id\": 9}')).* from ledger.event e"
+        " where e.position = 1",
+    )
+    assert [(finding.name, finding.found) for finding in guards.findings] == [
+        ("RowsOfNoBinding", "the id 9, which is none's")
+    ]
 
 
 _FOREIGN_KEYS = {
@@ -79,7 +125,7 @@ async def test_g08_a_foreign_key_that_is_not_in_force_is_found(
 ) -> None:
     """Whoever switches all triggers off to edit a row leaves this trace, unless it is thought of."""
     guards = await _after(told_dsns, *statements)
-    assert [finding.checked for finding in guards.findings] == ["the triggers of ledger.artifact"]
+    assert [finding.checked for finding in guards.findings] == ["what guards ledger.artifact"]
 
 
 _REFUSE = "create {or_replace} function {name} returns trigger language plpgsql{path} as $$begin return new; end$$"
