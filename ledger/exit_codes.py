@@ -24,7 +24,8 @@ class ExitCode(IntEnum):
 
 MEANING: dict[ExitCode, str] = {
     ExitCode.DONE: "done",
-    ExitCode.ERROR: "error: configuration, database or file trouble; nothing is claimed about the destination",
+    ExitCode.ERROR: "error: configuration, database or file trouble, or no run, object or token has the given name;"
+    " nothing is claimed about the destination",
     ExitCode.CHANGES_PRESENT: "changes are present (only with plan --detailed-exitcode)",
     ExitCode.REFUSED: "refused before any write of this attempt",
     ExitCode.STOPPED_UNWRITTEN: "stopped; the failing operation is proven to have written nothing",
@@ -34,6 +35,6 @@ MEANING: dict[ExitCode, str] = {
     ExitCode.BUSY: "temporarily not possible: another process holds or has taken over the lease, a service is"
     " unreachable, or time ran out; try again",
     ExitCode.TAMPERED: "the record does not verify: it was altered, is incomplete, or was restored from an older copy",
-    ExitCode.USAGE: "wrong usage",
-    ExitCode.INTERRUPTED: "interrupted",
+    ExitCode.USAGE: "wrong usage of the command line",
+    ExitCode.INTERRUPTED: "interrupted by a signal, or stopped by an order of somebody else: the run says who and why",
 }

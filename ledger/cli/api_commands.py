@@ -32,8 +32,6 @@ token = typer.Typer(help="Create, list and revoke tokens of the HTTP API.", no_a
 class TokenNotFoundError(ApplyLedgerError):
     """No token has this id or name."""
 
-    exit_code = ExitCode.USAGE
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""

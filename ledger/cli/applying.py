@@ -137,18 +137,28 @@ async def _write_or_watch(
             await writer.drain(run_id, by=by, interrupted=ends.stop_run, leave=ends.leave)
             return
         except (LeaseHeldError, EpochMovedError, FencedWriterError, LeaseLostError, DispatchRefusedError) as exc:
-            why = f"{exc.checked}: {exc.found}"
+            why, until = f"{exc.checked}: {exc.found}", ""
             if isinstance(exc, LeaseHeldError):
                 # without the seconds that are left: they would make a new message of it each time
                 why = f"another writer serves {binding}: {exc.facts.get('host')}, since {exc.facts.get('since')}"
+                until = _lease_words(exc.facts.get("seconds"))
             if why != said:
                 said = why
-                people.print(Text.assemble(("waiting: ", "yellow"), why))
+                people.print(Text.assemble(("waiting: ", "yellow"), why, until))
         row = await ledger.binding(binding)
         if row is None or not await _goes_on(ledger, binding, run_id):
             return
-        report("applying", await seen.count(ledger, row.id), None)
+        # not "applying": the rate of what this process does itself later is counted on its own
+        if done := await seen.count(ledger, row.id):
+            report("followed", done, None)
         await asyncio.sleep(WATCH_EVERY)
+
+
+def _lease_words(seconds: object) -> str:
+    """What becomes of a wait for another writer: it goes on, or it is dead and its lease runs out."""
+    if not isinstance(seconds, int | float):
+        return ""
+    return f"; if it is dead, its lease runs out in {max(seconds, 0):.0f} s, and the run goes on here"
 
 
 @dataclass(slots=True)

@@ -11,7 +11,8 @@ from ledger.cli.run_lookup import binding_of_run
 from ledger.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
-    from ledger.store.ledger import BindingRow, Ledger
+    from ledger.store.ledger import BindingRow
+    from ledger.store.served import ServedLedger
 
 UrlOption = Annotated[str | None, typer.Option("--url", help="Only the binding with this url.")]
 BranchOption = Annotated[str | None, typer.Option("--branch", help="Only the binding with this branch.")]
@@ -32,7 +33,7 @@ def normalised_url(url: str) -> str:
 
 
 async def chosen_bindings(
-    ledger: Ledger, url: str | None, branch: str | None, run_id: str | None = None
+    ledger: ServedLedger, url: str | None, branch: str | None, run_id: str | None = None
 ) -> list[BindingRow]:
     """The bindings that were asked for: one by its run, or all that match url and branch.
 
@@ -55,7 +56,9 @@ async def chosen_bindings(
     return chosen
 
 
-async def one_binding(ledger: Ledger, url: str | None, branch: str | None, run_id: str | None = None) -> BindingRow:
+async def one_binding(
+    ledger: ServedLedger, url: str | None, branch: str | None, run_id: str | None = None
+) -> BindingRow:
     """The one binding that was asked for.
 
     Raises:

@@ -40,7 +40,7 @@ from ledger.cli.order_options import (
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.run_display import show_result
-from ledger.cli.run_lookup import binding_of_run, find_run_directory, run_id_of
+from ledger.cli.run_lookup import binding_of_run, find_run_directory, plan_command, run_id_of
 from ledger.cli.run_results import RunResult, is_served
 from ledger.cli.session import open_ledger, run_async, run_traced, settings_of
 from ledger.commit import Policy, PolicyChanges
@@ -115,7 +115,7 @@ def apply(
         finish_artifact(settings.cache_dir, run, result)
         return result
 
-    return _report(run_traced(work()), run, output)
+    return _report(settings, run_traced(work()), run, output)
 
 
 def resume(
@@ -168,7 +168,7 @@ def resume(
     if result is None:
         next_command(f"apply-ledger runs show {run_id}")
         return ExitCode.DONE
-    return _report(result, run, output)
+    return _report(settings, result, run, output)
 
 
 def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", actor: ActorOption = None) -> int:
@@ -291,9 +291,9 @@ def _this_user() -> str:
         return "unknown"
 
 
-def _report(result: RunResult, run: str, output: OutputForm) -> int:
+def _report(settings: Settings, result: RunResult, run: str, output: OutputForm) -> int:
     _write_record(result.document, output, stream="run-summary")
-    show_result(result, run, table=output is OutputForm.TABLE)
+    show_result(result, run, table=output is OutputForm.TABLE, fresh=plan_command(settings.cache_dir, run))
     return result.exit_code
 
 

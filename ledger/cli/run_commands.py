@@ -9,7 +9,7 @@ import typer
 from ledger.cli.output import OutputForm, clock, next_command, people, write_document, write_records, write_rows
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.run_display import binding_line, show_result
-from ledger.cli.run_lookup import binding_of_run, run_id_of
+from ledger.cli.run_lookup import binding_of_run, plan_command, run_id_of
 from ledger.cli.run_results import RunResult, order_document, run_result, state_word, writer_document
 from ledger.cli.session import ledger_dsns, require_ledger, run_async, settings_of
 from ledger.exit_codes import ExitCode
@@ -84,7 +84,7 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = Ou
     elif output is OutputForm.NDJSON:
         write_records([result.document], stream="run-summary")
     else:
-        show_result(result, run, table=True)
+        show_result(result, run, table=True, fresh=plan_command(settings.cache_dir, run))
     return ExitCode.DONE
 
 
@@ -98,13 +98,11 @@ def _table_row(row: dict[str, Any]) -> dict[str, Any]:
 
 async def _overviews(settings: Settings) -> tuple[list[dict[str, Any]], list[tuple[BindingRow, int]]]:
     from ledger.store.ledger import Ledger
-    from ledger.store.projections import ProjectionStore
 
     dsns = await ledger_dsns(settings)
     found: list[dict[str, Any]] = []
     bindings = []
-    async with await Ledger.open(dsns.reader) as ledger, await ProjectionStore.open(dsns.projector) as projections:
-        await projections.catch_up()
+    async with await Ledger.open(dsns.reader) as ledger, current_projections(dsns) as projections:
         for row in await ledger.bindings():
             orders = await ledger.open_orders(row.id)
             bindings.append((row, len(orders)))

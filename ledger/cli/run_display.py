@@ -25,6 +25,12 @@ STATE_STYLES = {
     "interrupted": "red",
     "refused": "red",
 }
+ALLOWING = {
+    "StalePlanError": "--allow-stale",
+    "OverlapRefusedError": "--on-overlap warn",
+    "DestinationBindingMismatchError": "--allow-destination-change",
+}
+"""Refusals that a policy lifts, and how a resumption asks for it."""
 RESUMABLE = frozenset({"stopped", "failed", "interrupted", "refused"})
 COUNTS = ("planned", "applied", "skipped", "failed", "unknown", "not_attempted")
 OVERLAP_LIMIT = 20
@@ -172,13 +178,16 @@ def _print_overlaps(document: Mapping[str, Any]) -> None:
         console.print(f"    … and {total - OVERLAP_LIMIT:,} more; --output json has them", style="dim")
 
 
-def show_result(result: RunResult, run: str, *, table: bool) -> None:
+def show_result(
+    result: RunResult, run: str, *, table: bool, fresh: str = "apply-ledger plan --config-file FILE"
+) -> None:
     """The summary of a run for people, what refused it, and the next command.
 
     Args:
         result: what became of it.
         run: its name for the commands that are named.
         table: whether to print the summary, too, on stdout.
+        fresh: the command that makes a fresh plan of the same source.
     """
     if table:
         print_run(result.document)
@@ -188,34 +197,59 @@ def show_result(result: RunResult, run: str, *, table: bool) -> None:
         people.print(f"it was applied before, at {result.document['ended_at']}; nothing was sent again")
     if result.state == "refused" and result.was_over:
         people.print("this is the result of the earlier commit; `resume` checks again, if needed with another policy")
-    for command in next_commands(result, run):
+    for command in next_commands(result, run, fresh):
         next_command(command)
 
 
-def next_commands(result: RunResult, run: str) -> list[str]:
-    """What to do next, ready to be copied; which of several is right, only a person can tell."""
+def next_commands(result: RunResult, run: str, fresh: str) -> list[str]:
+    """What to do next, ready to be copied; which of several is right, only a person can tell.
+
+    Args:
+        result: what became of the run.
+        run: its name for the commands.
+        fresh: the command that makes a fresh plan of the same source.
+    """
     document = result.document
     word = word_of(document)
     if word == "running":
         return [f"apply-ledger runs show {run}   (again, for how far it is; `apply-ledger stop {run}` stops it)"]
     if word == "open" or (word in RESUMABLE and any(order["kind"] != "stop" for order in document["open_orders"])):
-        if document["served"]:
-            return [f"apply-ledger runs show {run}"]
-        reviewed = f"--expected-checksum {document['plan_checksum']}"
-        return [
-            "apply-ledger work   (carries out everything that is ordered)",
-            f"apply-ledger apply {run} {reviewed}   (carries out this run and what waits before it)",
-        ]
-    if word == "refused" and result.was_over:
-        return [f"apply-ledger resume {run} --reason TEXT   (with --allow-stale if you decide so)"]
+        return _while_it_waits(document, run)
+    resume = f"apply-ledger resume {run} --reason TEXT"
     if word in ("interrupted", "stopped"):
-        return [f"apply-ledger resume {run} --reason TEXT"]
+        return [resume]
+    if word == "refused" and (allowed := _allowing(result)):
+        return [f"{fresh}   (review and apply that one)", f"{resume} {allowed}   (if you decide to apply this one)"]
     if word in ("failed", "refused"):
-        return [
-            f"apply-ledger resume {run} --reason TEXT   (if the cause was fixed outside the plan)",
-            "apply-ledger plan …   (if the plan is the cause: make, review and apply a fresh one)",
+        ways = [
+            f"{resume}   (if the cause was fixed outside the plan)",
+            f"{fresh}   (if the plan is the cause: review and apply the fresh one)",
         ]
+        return ways[::-1] if _advises_a_fresh_plan(result) else ways
     return [f"apply-ledger replay --run {document['run_id']}"]
+
+
+def _while_it_waits(document: Mapping[str, Any], run: str) -> list[str]:
+    if document["served"]:
+        return [f"apply-ledger runs show {run}"]
+    reviewed = f"--expected-checksum {document['plan_checksum']}"
+    return [
+        "apply-ledger work   (carries out everything that is ordered)",
+        f"apply-ledger apply {run} {reviewed}   (carries out this run and what waits before it)",
+    ]
+
+
+def _allowing(result: RunResult) -> str:
+    """The options under which a refused plan is applied after all; empty where anything else refused it."""
+    names = {finding.name for finding in result.findings}
+    return " ".join(ALLOWING[name] for name in sorted(names)) if names <= ALLOWING.keys() else ""
+
+
+def _advises_a_fresh_plan(result: RunResult) -> bool:
+    """Whether what stopped the run says itself that the plan is the cause; the words are those of this program."""
+    failure = result.document["failure"]
+    advice = [finding.next_action for finding in result.findings] + ([failure["next_action"]] if failure else [])
+    return any("fresh plan" in text for text in advice)
 
 
 def binding_line(row: BindingRow, waiting_orders: int = 0) -> Text:

@@ -181,7 +181,6 @@ def test_g08_9_an_edited_event_is_found(cli: CommandLine) -> None:
         ("plan", "--config-file", "config.yml", "--source-setting", "directory"),
         ("plan", "--no-such-option"),
         ("no-such-command",),
-        ("apply", "no/such"),
         ("apply", "../../etc/passwd"),
         ("runs", "show"),
         ("replay", "--limit", "0"),
@@ -195,6 +194,23 @@ def test_64_wrong_usage(cli: CommandLine, arguments: tuple[str, ...]) -> None:
     assert done.returncode == 64 or ("passwd" in str(arguments) and done.returncode == 3), done.stderr
     assert done.stderr.strip()
     assert done.stdout == ""
+
+
+def test_1_nothing_has_the_given_name(cli: CommandLine) -> None:
+    cli.source(*TWO)
+    planned = cli.plan()
+    assert cli.apply(planned).returncode == 0
+    mistyped = planned["run_id"][:-1] + ("0" if planned["run_id"][-1] != "0" else "1")
+    for arguments in (
+        ("apply", "no/such"),
+        ("show", mistyped),
+        ("runs", "show", mistyped),
+        ("stop", mistyped),
+        ("replay", "--run", mistyped),
+    ):
+        done = cli.run(*arguments)
+        assert done.returncode == 1, arguments
+        assert mistyped not in arguments or f"did you mean {planned['run_id']}?" in done.stderr, done.stderr
 
 
 @pytest.mark.rules("G1")

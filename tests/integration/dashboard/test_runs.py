@@ -40,7 +40,9 @@ async def test_the_overview_says_of_each_destination_what_is_with_it(site: Serve
         assert [binding["open_orders"] for binding in bindings] == [1, 1]
         assert all(binding["oldest_open_order_at"] for binding in bindings)
         assert f"{bindings[0]['head_position']:,}" in said
-        assert "covers all events" in said
+        signed = (await somebody.get(f"{BASE}/bindings/1")).json()["head_position"] - 1
+        assert f"for event {signed:,}; no other event later" in said, "what is recorded, and nothing of its truth"
+        assert "covers" not in said
         assert 'href="/verification?binding=2">none</a>' in (await somebody.get("/")).text
 
 
@@ -73,6 +75,12 @@ async def test_runs_are_found_by_what_they_are_and_when_they_came(site: Served) 
             f"?binding=1&since={at['run-update']}&until={at['run-delete']}": ["run-doubt", "run-update"],
             "?since=2099-01-01T00:00": [],
             "?until=2000-01-01T00:00": [],
+            "?text=COLOURS%20OF": ["run-update"],
+            "?text=ticket": [name for name in names if name in ("run-doubt", "run-refused")],
+            "?text=bob&state=failed": ["run-update"],
+            "?text=bob&state=applied": [],
+            "?text=-del": ["run-delete"],
+            "?text=nobody%20said": [],
         }
         for query, wanted in cases.items():
             answer = await somebody.get("/runs" + query.replace("+", "%2B"))
@@ -128,7 +136,7 @@ async def test_g03_a_run_shows_its_six_keys_and_counts_that_add_up(site: Served)
         for run_id in ("run-create", "run-update", "run-doubt", "run-delete", "run-hostile", "run-waits"):
             text = (await somebody.get(f"/bindings/1/runs/{run_id}")).text
             summary = (await somebody.get(f"{BASE}/bindings/1/runs/{run_id}/summary")).json()
-            shown = dict(re.findall(r"<dt><code>(\w+)</code></dt><dd>(.*?)</dd>", text))
+            shown = dict(re.findall(r"<dt>[^<]*<code>(\w+)</code></dt><dd>(.*?)</dd>", text))
             assert list(shown) == list(summary), run_id
             assert shown["applied_operations"] == f"{len(summary['applied_operations']):,}"
             assert shown["skipped_delete_count"] == f"{summary['skipped_delete_count']:,}"
@@ -162,7 +170,7 @@ async def test_g05_what_stopped_a_run_stands_first_with_what_to_do_next(site: Se
         assert "that is proven" not in doubted
         refused = _words((await somebody.get("/bindings/1/runs/run-refused")).text)
         assert refused.index("Refused before anything was written") < refused.index("operations planned")
-        assert refused.count("PeerNotFoundError") == 12
+        assert refused.count("PeerNotFoundError") == 13  # twelve findings, and the step that they ended
         # Those for which the event had no room are counted, and it is said where they stand.
         ending = (await somebody.get(f"{BASE}/bindings/1/runs/run-refused")).json()["ending"]["body"]
         assert f"48 more did not fit into an event: {_WHOLE_LIST} {ending['cut']['sha256']}" in refused
@@ -179,6 +187,19 @@ async def test_a_run_says_who_had_it_go_on_and_how(site: Served) -> None:
         (resumed,) = [row for row in told if row.startswith("resumed")]
         assert "eve" in resumed
         assert "on unknown" in resumed
+
+
+async def test_a_run_says_which_process_on_which_host_wrote_it_and_what_was_ordered_for_it(site: Served) -> None:
+    async with visitor(site, Role.AUDITOR) as somebody:
+        page = (await somebody.get("/bindings/1/runs/run-update")).text
+        said = _words(page)
+        assert re.search(r"Written by host , process process , epoch 1 since \S+ \S+ UTC , event 1 ", said)
+        assert "library · colours of the year · committed by bob" in said
+        waits = _words((await somebody.get("/bindings/1/runs/run-waits")).text)
+        assert "Written by no process yet" in waits
+        orders = re.search(r'(?s)<caption id="orders".*?</table>', page)
+        assert orders is not None
+        assert "commit done" in _words(orders[0])
 
 
 @pytest.mark.rules("G11")
@@ -212,8 +233,22 @@ async def test_operations_come_page_by_page_in_the_order_of_the_plan(
         assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=applied") == [0, 1, 2, 3]
         assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=failed") == [4]
         assert await _ordinals(somebody, f"{HOSTILE}/operations?kind=LocationSite") == [1]
+        assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=had_failed") == [4]
+        assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=had_unknown") == [5]
         nothing = await somebody.get(f"{HOSTILE}/operations?kind=DcimDevice")
         assert "No matching operation" in nothing.text
+
+
+async def test_an_operation_that_was_unknown_and_is_applied_now_is_found_by_what_it_had(site: Served) -> None:
+    async with visitor(site, Role.READER) as somebody:
+        update = "/bindings/1/runs/run-update/operations"
+        now = await somebody.get(f"{update}?outcome=unknown")
+        assert "No operation is unknown now" in now.text
+        assert f'href="{update}?outcome=had_unknown"' in now.text
+        assert await _ordinals(somebody, f"{update}?outcome=had_unknown") == [0]
+        assert await _ordinals(somebody, f"{update}?outcome=had_unknown&kind=LocationSite") == []
+        assert await _ordinals(somebody, f"{update}?outcome=had_failed") == [1]
+        assert await _ordinals(somebody, "/bindings/1/runs/run-create/operations?outcome=had_unknown") == []
 
 
 async def test_a_page_without_a_match_looks_further_by_itself(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:

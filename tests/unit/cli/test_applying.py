@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from consumers import errors as writer_errors
 from consumers.errors import DispatchRefusedError, LeaseLostError
+from consumers.infrahub.errors import DestinationReadError
 from ledger.binding import DestinationBinding
 from ledger.cli import applying
-from ledger.cli.run_display import show_result
+from ledger.cli.run_display import ALLOWING, next_commands, show_result
 from ledger.cli.run_results import RunResult
-from ledger.errors import ApplyLedgerError
+from ledger.errors import ApplyLedgerError, Finding
 from ledger.store.errors import EpochMovedError, FencedWriterError, LeaseHeldError, LedgerPermissionError
 from tests.support.run_documents import run_document
 
@@ -115,10 +117,12 @@ async def test_watching_reads_each_event_once_and_counts_each_operation_once(mon
     ledger = _Ledger([_Order("run-1")], [_Event(1, None), _Event(2, "a")])
     later = {1: [_Event(3, "a"), _Event(4, "b")], 2: []}
     counts: list[int] = []
+    phases: set[str] = set()
     writer = _Writer([_of(LeaseHeldError) for _ in range(3)])
 
     def report(phase: str, done: int, total: int | None) -> None:
         counts.append(done)
+        phases.add(phase)
         ledger.log += later.get(len(counts), [])
 
     ends = applying._Ends(asyncio.Event(), asyncio.Event())
@@ -126,6 +130,7 @@ async def test_watching_reads_each_event_once_and_counts_each_operation_once(mon
     source: Any = ledger
     await applying._write_or_watch(client, source, BINDING, "run-1", "ada", ends, report)
     assert counts == [1, 2, 2]
+    assert phases == {"followed"}  # what another process does is no part of the rate of this one
     assert ledger.read == [1, 2, 3, 4]
 
 
@@ -146,6 +151,7 @@ async def test_who_holds_the_lease_is_told_once_and_not_with_every_look(
     await _wait(monkeypatch, _Writer(held), [_Order("run-1")])
     (told,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("waiting")]
     assert "there, since 2026-11-29T18:00:00" in told
+    assert "its lease runs out in 3 s" in told
 
 
 @pytest.mark.rules("G11")
@@ -160,7 +166,42 @@ def test_g11_what_comes_next_leaves_open_what_only_a_person_can_tell(
     show_result(result, "tags/r", table=False)
     told = capsys.readouterr().err
     assert ("apply-ledger resume tags/r --reason" in told) == resumable
-    assert ("apply-ledger plan" in told) == plannable
+    assert ("apply-ledger plan --config-file FILE" in told) == plannable
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    ("name", "advice", "told"),
+    [
+        ("StalePlanError", "…", ["fresh", "resume tags/r --reason TEXT --allow-stale"]),
+        ("OverlapRefusedError", "…", ["fresh", "resume tags/r --reason TEXT --on-overlap warn"]),
+        ("DestinationBindingMismatchError", "…", ["fresh", "resume tags/r --reason TEXT --allow-destination-change"]),
+        ("DestinationReadError", "give a valid token", ["resume tags/r --reason TEXT", "fresh"]),
+        ("ArtifactLocationError", "make a fresh plan", ["fresh", "resume tags/r --reason TEXT"]),
+    ],
+)
+def test_g11_a_refused_run_is_resumed_with_what_lifts_its_refusal_and_what_it_advises_comes_first(
+    name: str, advice: str, told: list[str]
+) -> None:
+    assert issubclass(getattr(writer_errors, name, DestinationReadError), ApplyLedgerError)
+    finding = Finding(name=name, checked="it", expected="one", found="another", next_action=advice)
+    result = RunResult(document=run_document(state="refused"), findings=[finding])
+    named = [
+        command.split("   ")[0].removeprefix("apply-ledger ") for command in next_commands(result, "tags/r", "fresh")
+    ]
+    assert named == told
+    assert ALLOWING.keys() <= vars(writer_errors).keys()
+
+
+def test_a_run_that_waits_is_carried_out_by_who_is_there_or_else_by_a_command() -> None:
+    waits = {"open_orders": [{"kind": "resume", "by": "ana", "reason": "", "received_at": "2026-11-30T03:00:00"}]}
+    for state, changes in (("open", {}), ("stopped", waits), ("interrupted", waits)):
+        alone = RunResult(document=run_document(state=state, **changes), findings=[])
+        assert [line.split()[1] for line in next_commands(alone, "tags/r", "fresh")] == ["work", "apply"]
+        served = RunResult(document=run_document(state=state, served=True, **changes), findings=[])
+        assert next_commands(served, "tags/r", "fresh") == ["apply-ledger runs show tags/r"]
+    applied = RunResult(document=run_document(state="applied", **waits), findings=[])
+    assert [line.split()[1] for line in next_commands(applied, "tags/r", "fresh")] == ["replay"]
 
 
 def test_a_wait_is_told_once_and_again_only_when_it_ends_later() -> None:
