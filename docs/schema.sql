@@ -1985,6 +1985,10 @@ CREATE UNIQUE INDEX api_token_one_of_a_name ON ledger.api_token USING btree (nam
 
 CREATE INDEX event_applied ON ledger.event USING btree (binding_id, run_id, "position") WHERE (kind = 'operation.applied'::text);
 
+-- Name: event_by_kind; Type: INDEX; Schema: ledger; Owner: ledger_owner
+
+CREATE INDEX event_by_kind ON ledger.event USING btree (binding_id, kind, "position") WHERE ((kind !~~ 'operation.applied'::text) AND (kind !~~ 'operation.skipped'::text));
+
 -- Name: event_checkpoint; Type: INDEX; Schema: ledger; Owner: ledger_owner
 
 CREATE INDEX event_checkpoint ON ledger.event USING btree (binding_id, "position") WHERE (kind = ANY (ARRAY['plan.sealed'::text, 'checkpoint.published'::text]));
@@ -2009,6 +2013,10 @@ CREATE UNIQUE INDEX event_one_outcome ON ledger.event USING btree (binding_id, r
 
 CREATE UNIQUE INDEX event_one_success ON ledger.event USING btree (binding_id, run_id, operation_id) WHERE (kind = ANY (ARRAY['operation.applied'::text, 'operation.skipped'::text]));
 
+-- Name: event_refusal_by_time; Type: INDEX; Schema: ledger; Owner: ledger_owner
+
+CREATE INDEX event_refusal_by_time ON ledger.event USING btree (recorded_at, ((binding_id + 0)), (("position" + 0))) WHERE (kind = 'plan.refused'::text);
+
 -- Name: event_run_mark; Type: INDEX; Schema: ledger; Owner: ledger_owner
 
 CREATE INDEX event_run_mark ON ledger.event USING btree (binding_id, run_id, "position") WHERE (kind = ANY (ARRAY['plan.committed'::text, 'plan.refused'::text, 'run.started'::text, 'run.resumed'::text, 'run.stopped'::text, 'run.applied'::text, 'run.failed'::text, 'run.interrupted'::text]));
@@ -2020,6 +2028,10 @@ CREATE INDEX inbox_by_time ON ledger.inbox USING btree (received_at, ((binding_i
 -- Name: inbox_of_plan; Type: INDEX; Schema: ledger; Owner: ledger_owner
 
 CREATE INDEX inbox_of_plan ON ledger.inbox USING btree (plan_checksum) WHERE (kind = 'commit'::text);
+
+-- Name: inbox_of_run; Type: INDEX; Schema: ledger; Owner: ledger_owner
+
+CREATE INDEX inbox_of_run ON ledger.inbox USING btree (((binding_id + 0)), ((run_id || ''::text)), ((inbox_id + 0)));
 
 -- Name: inbox_of_source; Type: INDEX; Schema: ledger; Owner: ledger_owner
 

@@ -78,6 +78,7 @@ class RunView(View):
     run_id: str
     source: str
     actor: str | None = Field(description="Who committed it, as claimed.")
+    reason: str | None = Field(description="The beginning of why, as claimed: at most 300 characters.")
     state: RunStateName = Field(description="Its last end, also while it goes on again; open before the first.")
     running: bool
     order_state: Literal["open", "done", "refused"] = Field(description="What became of the order to carry it out.")
@@ -122,6 +123,20 @@ class EndView(View):
     kind: str
     recorded_at: datetime
     body: dict[str, Any]
+
+
+class PlanRefusalView(View):
+    """One refusal of a plan as its event says it, and its run as it is now; a resumption may have come behind it.
+
+    ``run`` is None where the inbox has no commit of it, which is for a verification to tell.
+    """
+
+    binding_id: int
+    run_id: str
+    position: Position
+    recorded_at: datetime
+    body: dict[str, Any]
+    run: RunView | None
 
 
 class UnsettledView(View):

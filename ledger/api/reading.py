@@ -88,7 +88,7 @@ class LedgerReader:
             InvalidCursorError, NotThereError: the cursor; the binding.
         """
         await self._fresh()
-        scope = ["runs", wanted.binding_id, wanted.source, wanted.state, wanted.since, wanted.until]
+        scope = ["runs", wanted.binding_id, wanted.source, wanted.state, wanted.since, wanted.until, wanted.text]
         scan = limit + 1 if wanted.takes_all else max(SCAN, limit + 1)
         if wanted.binding_id is not None:
             await self.binding_row(wanted.binding_id)
@@ -150,10 +150,12 @@ class LedgerReader:
         """
         await self._fresh()
         run = await self._committed(binding_id, run_id)
-        scope = ["operations", binding_id, run_id, wanted.outcome, wanted.kind]
+        scope = ["operations", binding_id, run_id, wanted.outcome, wanted.kind, wanted.had]
         behind = -1 if cursor is None else read_cursor(cursor, scope, (int,))[0]
         scan = limit + 1 if wanted.takes_all else max(SCAN, limit + 1)
-        if wanted.outcome in ("failed", "unknown"):
+        if wanted.had is not None:
+            rows = await self._attempted(run, wanted.had, behind, scan)
+        elif wanted.outcome in ("failed", "unknown"):
             rows = await self._unsettled(run, wanted.outcome, behind)
         else:
             rows = await self.ledger.operations_page(
@@ -227,6 +229,10 @@ class LedgerReader:
             next=last and new_cursor(scope, (last.order.inbox_id,)),
         )
 
+    async def orders_of_run(self, binding_id: int, run_id: str, *, limit: int) -> list[models.OrderView]:
+        """The newest orders for a run: its commit, resumptions and stops."""
+        return [views.order_view(row) for row in await self.ledger.orders_of_run(binding_id, run_id, limit=limit)]
+
     async def refused_messages(self, *, cursor: str | None, limit: int) -> models.Page[models.RefusedMessageView]:
         """Messages that could not become an order, newest first; raises InvalidCursorError."""
         scope = ["refused-messages"]
@@ -235,6 +241,19 @@ class LedgerReader:
         last = _last_seen(rows, rows[:limit], limit, limit + 1)
         return models.Page(
             items=[views.refused_message_view(row) for row in rows[:limit]], next=last and new_cursor(scope, last.place)
+        )
+
+    async def plan_refusals(self, *, cursor: str | None, limit: int) -> models.Page[models.PlanRefusalView]:
+        """Every refusal of a plan in the logs of all bindings, newest first; raises InvalidCursorError."""
+        await self._fresh()
+        scope = ["plan-refusals"]
+        place: Any = None if cursor is None else read_cursor(cursor, scope, (datetime, int, int))
+        marks = await self.ledger.refusals_page(behind=place, limit=limit + 1)
+        last = _last_seen(marks, marks[:limit], limit, limit + 1)
+        runs = [(mark, await self.ledger.committed_run(mark.binding_id, mark.run_id)) for mark in marks[:limit]]
+        return models.Page(
+            items=[views.plan_refusal_view(mark, run.row if run else None) for mark, run in runs],
+            next=last and new_cursor(scope, last.place),
         )
 
     async def workers(self) -> list[models.WorkerView]:
@@ -252,6 +271,17 @@ class LedgerReader:
         row = run.row
         named = row.line.unsettled if row.line else ()
         ordinals = [item.ordinal for item in named if item.outcome == outcome and item.ordinal > behind]
+        return await self.ledger.operations_at(row.binding_id, row.run_id, run.commit.plan_checksum, ordinals)
+
+    async def _attempted(self, run: CommittedRun, outcome: str, behind: int, limit: int) -> list[OperationRow]:
+        """They are few, too: a run stops at each of them, and only the log still tells of those that were applied."""
+        row, line = run.row, run.row.line
+        if line is None:
+            return []
+        since = line.commitment.position if line.commitment else 0
+        ordinals = await self.ledger.attempted_ordinals(
+            row.binding_id, row.run_id, outcome, since=since, until=line.position, behind=behind, limit=limit
+        )
         return await self.ledger.operations_at(row.binding_id, row.run_id, run.commit.plan_checksum, ordinals)
 
 

@@ -24,6 +24,7 @@ from ledger.store.pages import (
     WaitingOrders,
 )
 from ledger.store.records import BindingRow
+from ledger.store.story_pages import RefusalMark
 
 
 def binding_view(
@@ -69,6 +70,7 @@ def _run_fields(row: RunRow) -> dict[str, Any]:
         "run_id": row.run_id,
         "source": row.source,
         "actor": commitment and commitment.actor,
+        "reason": row.reason,
         "state": line.state,
         "running": line.is_running,
         "order_state": row.order_state,
@@ -120,6 +122,18 @@ def run_detail(
         overlaps_total=overlaps_total,
         unsettled=[models.UnsettledView(**item.model_dump()) for item in (line.unsettled if line else ())],
         plan_stored=plan_stored,
+    )
+
+
+def plan_refusal_view(mark: RefusalMark, run: RunRow | None) -> models.PlanRefusalView:
+    """A refusal with its run."""
+    return models.PlanRefusalView(
+        binding_id=mark.binding_id,
+        run_id=mark.run_id,
+        position=mark.position,
+        recorded_at=mark.recorded_at,
+        body=parsed_object(mark.body) or {},
+        run=None if run is None else run_view(run),
     )
 
 

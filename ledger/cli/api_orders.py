@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ledger import spans
-from ledger.api.errors import IdempotencyConflictError, not_there
+from ledger.api.errors import IdempotencyConflictError, NotThereError, not_there
 from ledger.api.models import Receipt
 from ledger.cli.committing import PlacedCommit, order_resume, place_commit_in
 from ledger.cli.known_secrets import refuse_secrets
@@ -47,7 +47,13 @@ class CommandOrders:
             folder = find_run_directory(self._settings.cache_dir, order.run)
         except RunNotFoundError:
             # The command says where it looked; who asks from elsewhere need not know this machine's folders.
-            raise not_there(f"the run {order.run} on this server", "make the plan there, or name its sync") from None
+            raise NotThereError(
+                checked=f"the saved plan {order.run} in the folder of runs of this server",
+                expected="exactly one folder of a saved plan of this name",
+                found="none, or the id alone names those of several sources",
+                next_action="name it as SOURCE/RUN, as `apply-ledger plan` printed it; if it was made elsewhere, make"
+                " it with the cache_dir of this server, which is relative to where the server was started",
+            ) from None
         return build_commit(
             folder,
             actor=actor,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameters
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from starlette.responses import Response
 
 from ledger.api.errors import NotThereError
@@ -17,8 +17,9 @@ from ledger.api.service import BindingId, PositionPath
 from ledger.audit.bodies import is_canonical, parsed
 from ledger.chain import event_hash
 from ledger.dashboard.pages import Maker, Query
-from ledger.events import StoredEvent
+from ledger.events import BODIES, StoredEvent
 from ledger.printable import visible_json
+from ledger.store.story_pages import UNINDEXED_KINDS
 
 router = APIRouter()
 
@@ -27,10 +28,21 @@ PRETTY = 20_000
 """Bytes of a body that is also shown with one value a line."""
 
 
+FINDABLE = tuple(kind for kind in BODIES if kind not in UNINDEXED_KINDS)
+"""Kinds that can be looked for. The others fill a log; the page of a run lists its operations by outcome."""
+
+
+def _findable(kind: str) -> str:
+    if kind not in FINDABLE:
+        raise ValueError(f"one of {', '.join(FINDABLE)}; applied and skipped operations are listed by their run")
+    return kind
+
+
 class EventsQuery(Query):
-    """Which events: those up to a position, the newest first; nothing begins at the head."""
+    """Which events: those up to a position, the newest first; nothing begins at the head. All kinds, or one."""
 
     until: Annotated[int | None, Field(ge=1, le=2**63 - 1)] = None
+    kind: Annotated[str, AfterValidator(_findable)] | None = None
 
 
 @router.get("/bindings/{binding_id}/events")
@@ -40,19 +52,33 @@ async def events(
     """The log of a binding, newest first."""
     row = await maker.service.reader.binding_row(binding_id)
     until = min(query.until or row.head_position, row.head_position)
-    after = max(0, until - PER_PAGE)
-    found, _ = await maker.service.reader.events(binding_id, cursor=None, after=after, limit=PER_PAGE)
+    found, older = await _up_to(maker.service.reader, binding_id, until, query.kind)
     return maker.page(
         request,
         "events.html",
         title="Events",
         current="/",
         row=row,
-        events=[event for event in reversed(found) if event.position <= until],
+        events=found,
         until=until,
-        older=after or None,
-        newer=min(until + PER_PAGE, row.head_position) if until < row.head_position else None,
+        kind=query.kind,
+        kinds=FINDABLE,
+        older=older,
+        newer=min(until + PER_PAGE, row.head_position) if until < row.head_position and query.kind is None else None,
+        deep=until < row.head_position,
     )
+
+
+async def _up_to(
+    reader: LedgerReader, binding_id: int, until: int, kind: str | None
+) -> tuple[list[StoredEvent], int | None]:
+    """A page of events, newest first, and the position that the next one goes up to."""
+    if kind is not None:
+        found = await reader.ledger.events_of_kind(binding_id, kind, before=until + 1, limit=PER_PAGE + 1)
+        return found[:PER_PAGE], found[PER_PAGE].position if len(found) > PER_PAGE else None
+    after = max(0, until - PER_PAGE)
+    page, _ = await reader.events(binding_id, cursor=None, after=after, limit=PER_PAGE)
+    return [event for event in reversed(page) if event.position <= until], after or None
 
 
 @router.get("/bindings/{binding_id}/events/{position}")

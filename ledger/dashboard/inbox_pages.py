@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameters
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.responses import Response
 
-from ledger.api.filters import RunFilter
 from ledger.api.models import Page as ListPage
-from ledger.api.models import RefusedMessageView, RunView
+from ledger.api.models import PlanRefusalView, RefusedMessageView
 from ledger.api.tokens import Caller
-from ledger.audit.bodies import parsed_object
-from ledger.dashboard.pages import Maker, PageMaker, Query
+from ledger.dashboard.pages import Maker, Query
 from ledger.dashboard.rights import SEES_THE_RECORD
 from ledger.dashboard.run_story import Refusal, refusal_in
 
@@ -41,12 +40,23 @@ class RefusedQuery(Query):
     messages: Annotated[str | None, Field(max_length=MAX_CURSOR)] = None
 
 
-class RefusedPlan(BaseModel):
-    """A plan that was refused, with every reason."""
+@dataclass(frozen=True, slots=True)
+class RefusedPlan:
+    """One refusal of a plan, with every reason, who ordered what was refused, and its run as it is now.
 
-    run: RunView
-    position: int | None
+    ``resumed_by`` and ``resumed_why`` are of the order to resume that was refused; empty where the commit itself was.
+    """
+
+    mark: PlanRefusalView
     refusal: Refusal
+    resumed_by: str
+    resumed_why: str
+
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing happened to the run since."""
+        run = self.mark.run
+        return run is not None and run.ended_position == self.mark.position and not run.running
 
 
 @router.get("/inbox")
@@ -77,10 +87,9 @@ async def inbox(request: Request, maker: Maker, query: Annotated[InboxQuery, Par
 
 @router.get("/refused")
 async def refused(request: Request, maker: Maker, query: Annotated[RefusedQuery, Parameters()]) -> Response:
-    """Plans that were refused before their first write, reasons first; and messages that could not become an order."""
+    """Every refusal of a plan that was ever recorded, reasons first; and messages that could not become an order."""
     reader = maker.service.reader
-    runs = await reader.runs(RunFilter(state="refused"), cursor=query.plans, limit=REFUSED_PER_PAGE)
-    plans = [await _refused_plan(maker, run) for run in runs.items]
+    refusals = await reader.plan_refusals(cursor=query.plans, limit=REFUSED_PER_PAGE)
     caller: Caller = request.scope["caller"]
     messages: ListPage[RefusedMessageView] | None = None
     if caller.role in SEES_THE_RECORD:
@@ -90,15 +99,16 @@ async def refused(request: Request, maker: Maker, query: Annotated[RefusedQuery,
         "refused.html",
         title="Refused",
         current="/refused",
-        plans=plans,
-        plans_next=runs.next,
+        plans=[_refused_plan(mark) for mark in refusals.items],
+        plans_next=refusals.next,
         messages=messages,
         query=query,
         places={row.id: row for row in await reader.ledger.bindings()},
     )
 
 
-async def _refused_plan(maker: PageMaker, run: RunView) -> RefusedPlan:
-    end = await maker.service.reader.ledger.run_end(run.binding_id, run.run_id)
-    body = (parsed_object(end.body) or {}) if end else {}
-    return RefusedPlan(run=run, position=end and end.position, refusal=refusal_in(body))
+def _refused_plan(mark: PlanRefusalView) -> RefusedPlan:
+    by, why = mark.body.get("by"), mark.body.get("reason")
+    return RefusedPlan(
+        mark, refusal_in(mark.body), by if isinstance(by, str) else "", why if isinstance(why, str) else ""
+    )

@@ -36,6 +36,7 @@ router = APIRouter()
 
 _RUN = "/bindings/{binding_id}/runs/{run_id}"
 _MOST = 70_000
+_LABELS = {"run": "Run", "expected_checksum": "Checksum of the plan", "reason": "Reason", "policy": "Policy"}
 OrderT = TypeVar("OrderT", bound=BaseModel)
 
 
@@ -245,13 +246,29 @@ def _order(kind: type[OrderT], **fields: Any) -> OrderT:
     try:
         return kind.model_validate(fields)
     except ValidationError as exc:
-        named = sorted({f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in exc.errors()})
+        named = sorted({_fault(str(fault["loc"][0]), fault["msg"], fields) for fault in exc.errors()})
         raise InvalidRequestError(
             checked="what was entered",
             expected="what is stated next to each field",
             found="; ".join(named),
             next_action="correct these fields and send the form again; nothing was ordered",
         ) from None
+
+
+def _fault(field: str, said: str, given: Mapping[str, Any]) -> str:
+    """What is wrong with a field, by the name that it has on the page; its value is not repeated."""
+    text = str(given.get(field, ""))
+    if not text and field in ("run", "expected_checksum"):
+        return f"{_LABELS[field]}: nothing"
+    if field == "expected_checksum":
+        other = sum(character not in "0123456789abcdef" for character in text)
+        wrong = f", {other:,} of them no hexadecimal digits" if other else ""
+        return f"{_LABELS[field]}: {len(text):,} characters instead of 64 hexadecimal digits{wrong}"
+    if field == "run":
+        return (
+            f"{_LABELS[field]}: no name of the form SOURCE/RUN or RUN, of letters, digits, dots, dashes and underscores"
+        )
+    return f"{_LABELS.get(field, field)}: {said}"
 
 
 def _what_became_of_it(error: ApplyLedgerError) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from ledger.api.filters import RunFilter
 from ledger.api.models import BindingView
 from ledger.api.service import BindingId
+from ledger.audit.published import known_checkpoint
 from ledger.audit.uncovered import events_uncovered
 from ledger.dashboard.pages import Maker, PageMaker, Query
 from ledger.dashboard.verdicts import activity, newest, verdict
@@ -42,11 +43,12 @@ def following(rows: Sequence[BindingRow], shown: Sequence[BindingView]) -> int |
 
 @router.get("/")
 async def overview(request: Request, maker: Maker, query: Annotated[DestinationsQuery, Parameters()]) -> Response:
-    """Every destination: is it in line, who writes to it, what waits."""
+    """Every destination: how its last run ended, who writes to it, what waits."""
     reader = maker.service.reader
     rows = await reader.ledger.bindings()
     bindings = await reader.bindings(after=query.after, limit=DESTINATIONS_PER_PAGE)
     signed = await reader.ledger.last_checkpoints([binding.id for binding in bindings])
+    bodies = {id_: known_checkpoint(mark).body for id_, mark in signed.items()}
     return maker.page(
         request,
         "overview.html",
@@ -55,6 +57,7 @@ async def overview(request: Request, maker: Maker, query: Annotated[Destinations
         bindings=[(binding, verdict(binding), newest(binding)) for binding in bindings],
         unsigned={found.id: events_uncovered(found.head_position, signed.get(found.id)) for found in bindings},
         signed=signed,
+        covered={id_: body and body.position for id_, body in bodies.items()},
         places={row.id: (row.url, row.branch) for row in rows},
         total=len(rows),
         following=following(rows, bindings),

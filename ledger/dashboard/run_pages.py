@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameters
@@ -25,8 +25,12 @@ from ledger.dashboard.run_story import (
     changes,
     failure_of,
     is_open,
+    pace_of,
     parts,
     refusal_of,
+    waits_for_a_writer,
+    without_advice,
+    writers_of,
 )
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import object_key
@@ -35,13 +39,18 @@ router = APIRouter()
 
 RUNS_PER_PAGE = 50
 OPERATIONS_PER_PAGE = 100
-NEWEST_ORDERS = 50
+MOST_ORDERS = 20
 MOST_STEPS = 20
 
 RUN_STATES: tuple[RunStateName, ...] = ("open", "applied", "stopped", "failed", "interrupted", "refused")
 RESUMABLE = frozenset({"stopped", "failed", "interrupted", "refused"})
 """A refused run too: when what its refusal names is fixed, a resumption checks the same plan again."""
-OUTCOMES: tuple[OutcomeName, ...] = ("applied", "skipped", "failed", "unknown", "not_attempted")
+OutcomeFilter = OutcomeName | Literal["had_failed", "had_unknown"]
+OUTCOME_FILTERS: tuple[OutcomeFilter, ...] = (
+    *("applied", "skipped", "failed", "unknown", "not_attempted"),
+    *("had_failed", "had_unknown"),
+)
+"""What is true of an operation now; the last two are of any of its attempts, also of one that was applied later."""
 
 Cursor = Annotated[str | None, Field(max_length=MAX_LENGTH)]
 
@@ -62,6 +71,7 @@ class RunsQuery(Query):
     source: SourceName | None = None
     since: Moment = None
     until: Moment = None
+    text: Annotated[str | None, Field(max_length=200, pattern=r"^[^\x00]*$")] = None
     cursor: Cursor = None
     ordered: Annotated[str | None, Field(max_length=20)] = None
 
@@ -75,7 +85,7 @@ class RunQuery(Query):
 class OperationsQuery(Query):
     """Filters of the operations of a run."""
 
-    outcome: OutcomeName | None = None
+    outcome: OutcomeFilter | None = None
     kind: KindName | None = None
     cursor: Cursor = None
 
@@ -84,7 +94,7 @@ class OperationsQuery(Query):
 async def runs(request: Request, maker: Maker, query: Annotated[RunsQuery, Parameters()]) -> Response:
     """Runs of all destinations or of one, newest first."""
     reader = maker.service.reader
-    wanted = RunFilter(query.binding, query.source, query.state, query.since, query.until)
+    wanted = RunFilter(query.binding, query.source, query.state, query.since, query.until, query.text)
     page = await reader.runs(wanted, cursor=query.cursor, limit=RUNS_PER_PAGE)
     bindings = await reader.ledger.bindings()
     filters = query.model_dump(exclude={"cursor", "ordered"})
@@ -118,6 +128,9 @@ async def run(
     waits = await reader.ledger.run_is_ordered(binding_id, run_id)
     partial = request.headers.get("hx-request") == "true"
     operations = None if partial else await _operations(maker, found, OperationsQuery())
+    marks = await reader.ledger.run_marks(binding_id, run_id, limit=MOST_STEPS)
+    epochs = sorted({(binding_id, mark.writer_epoch) for mark in marks if mark.writer_epoch is not None})
+    orders = await reader.orders_of_run(binding_id, run_id, limit=MOST_ORDERS)
     return maker.page(
         request,
         "run.html",
@@ -131,21 +144,20 @@ async def run(
         parts=parts(found),
         failure=await _failure(maker, request, found),
         refusal=refusal_of(found),
-        steps=steps(await reader.ledger.run_marks(binding_id, run_id, limit=MOST_STEPS)),
+        steps=steps(marks),
         most_steps=MOST_STEPS,
+        pace=pace_of(found, marks, datetime.now(UTC)) if place.has_live_lease else None,
+        writers=writers_of(await reader.ledger.writer_openings(epochs)),
+        orders=orders,
+        most_orders=MOST_ORDERS,
         policy=policy_words(found.commit.policy.model_dump()),
         most_findings=MOST_FINDINGS,
         operations=operations,
         query=OperationsQuery(),
-        ordered=query.ordered if query.ordered and await _stands(maker, found, query.ordered) else None,
-        outcomes=OUTCOMES,
+        # A link may say anything at any time: it is told as long as it is so.
+        ordered=query.ordered if query.ordered and waits_for_a_writer(found, orders, query.ordered) else None,
+        outcomes=OUTCOME_FILTERS,
     )
-
-
-async def _stands(maker: PageMaker, run: RunDetail, ordered: str) -> bool:
-    """Whether an order of this kind waits among the newest: a link may say anything at any time."""
-    newest = await maker.service.reader.orders(run.binding_id, cursor=None, limit=NEWEST_ORDERS)
-    return any((order.run_id, order.kind, order.state) == (run.run_id, ordered, "open") for order in newest.items)
 
 
 async def _failure(maker: PageMaker, request: Request, run: RunDetail) -> Failure | None:
@@ -179,7 +191,7 @@ async def operations(
         operations=await _operations(maker, found, query),
         open=is_open(found),
         query=query,
-        outcomes=OUTCOMES,
+        outcomes=OUTCOME_FILTERS,
     )
 
 
@@ -187,10 +199,20 @@ async def _operations(maker: PageMaker, run: RunDetail, query: OperationsQuery) 
     return await maker.service.reader.operations(
         run.binding_id,
         run.run_id,
-        OperationFilter(query.outcome, query.kind),
+        _filter(query),
         cursor=query.cursor,
         limit=OPERATIONS_PER_PAGE,
     )
+
+
+def _filter(query: OperationsQuery) -> OperationFilter:
+    match query.outcome:
+        case "had_failed":
+            return OperationFilter(kind=query.kind, had="failed")
+        case "had_unknown":
+            return OperationFilter(kind=query.kind, had="unknown")
+        case outcome:
+            return OperationFilter(outcome, query.kind)
 
 
 @router.get("/bindings/{binding_id}/runs/{run_id}/operations/{ordinal}")
@@ -205,7 +227,7 @@ async def operation(
         events, _ = await reader.events(
             binding_id, cursor=None, after=0, limit=OPERATIONS_PER_PAGE, of=[run_id, found.operation_id]
         )
-        messages = {event.position: parsed_object(event.body) or {} for event in events}
+        messages = {event.position: _said(parsed_object(event.body) or {}) for event in events}
     return maker.page(
         request,
         "operation.html",
@@ -219,3 +241,11 @@ async def operation(
         key=object_key(found.kind, found.identity).hex() if found.kind and found.identity else None,
         messages=messages,
     )
+
+
+def _said(body: dict[str, Any]) -> dict[str, str | None]:
+    """What the event of an attempt says for people."""
+    message, advice = (
+        given if isinstance(given, str) else None for given in (body.get("message"), body.get("next_action"))
+    )
+    return {"message": without_advice(message, advice), "next_action": advice}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from ledger.api.models import OperationDetail, RunDetail, RunView, UnsettledView
+from ledger.api.models import OperationDetail, OrderView, RunDetail, RunView, UnsettledView
 from ledger.audit.bodies import parsed_object
 from ledger.events import StoredEvent
+from ledger.store.pages import RunMark
+from ledger.store.story_pages import OpeningMark
 
 _MISSING = object()
 
@@ -57,6 +61,11 @@ class Failure:
     code: str | None
     sent: bool | None
 
+    @property
+    def is_of_the_plan(self) -> bool:
+        """Whether only another plan helps."""
+        return only_a_fresh_plan_helps(self.next_action or "")
+
 
 def failure_of(unsettled: UnsettledView, operation: OperationDetail | None, event: StoredEvent | None) -> Failure:
     """Put together; the body may be of a program that is newer than this one."""
@@ -65,12 +74,80 @@ def failure_of(unsettled: UnsettledView, operation: OperationDetail | None, even
     return Failure(
         unsettled=unsettled,
         operation=operation,
-        message=_text(body.get("message")),
+        message=without_advice(_text(body.get("message")), _text(body.get("next_action"))),
         next_action=_text(body.get("next_action")),
         http_status=status if type(status) is int else None,
         code=_text(body.get("code")),
         sent=sent if isinstance(sent, bool) else None,
     )
+
+
+def only_a_fresh_plan_helps(advice: str) -> bool:
+    """Whether what is to be done next, as a writer recorded it, is a fresh plan and nothing else.
+
+    Then the same operations under the same run can only end as they did. An advice that names another way as well,
+    such as a resumption with another policy, leaves it to whoever reads it.
+    """
+    return "fresh plan" in advice and re.search(r"\b(?:resume|or make)\b", advice) is None
+
+
+def without_advice(message: str | None, advice: str | None) -> str | None:
+    """A message without what is to be done next, which a page shows beside it."""
+    return message.removesuffix(f" Next: {advice}") if message and advice else message
+
+
+class Pace(NamedTuple):
+    """How fast a run is carried out since its last start or resumption, and how long it takes at that rate."""
+
+    operations_per_second: float
+    seconds_to_go: float
+
+
+def pace_of(run: RunView, marks: Sequence[RunMark], now: datetime) -> Pace | None:
+    """For display; nothing is decided by it. None where nothing can be said yet.
+
+    Args:
+        run: with its counts.
+        marks: what happened to it, newest first.
+        now: by this machine's clock; the marks are by the database's.
+    """
+    begin = next((mark for mark in marks if mark.kind in ("run.started", "run.resumed")), None)
+    if not run.running or begin is None or run.planned is None or run.not_attempted is None:
+        return None
+    first = (parsed_object(begin.body) or {}).get("from_ordinal", 0)
+    done = run.planned - run.not_attempted - (first if type(first) is int else 0)
+    seconds = (now - begin.recorded_at).total_seconds()
+    if seconds < 1.0 or done <= 0:
+        return None
+    return Pace(done / seconds, run.not_attempted * seconds / done)
+
+
+class WriterOfRun(NamedTuple):
+    """A process that wrote events of a run, as it said when it claimed the destination."""
+
+    binding_id: int
+    epoch: int
+    position: int
+    opened_at: datetime
+    host: str
+    process_id: str
+
+
+def writers_of(openings: Sequence[OpeningMark]) -> list[WriterOfRun]:
+    """The newest first; the bodies may be of a program that is newer than this one."""
+    found = []
+    for opening in openings:
+        body = parsed_object(opening.body) or {}
+        host, process_id = _text(body.get("host")) or "?", _text(body.get("process_id")) or "?"
+        found.append(
+            WriterOfRun(opening.binding_id, opening.epoch, opening.position, opening.recorded_at, host, process_id)
+        )
+    return sorted(found, reverse=True)
+
+
+def waits_for_a_writer(run: RunDetail, orders: Sequence[OrderView], kind: str) -> bool:
+    """Whether an order of this kind was given for a run and nobody has begun to carry it out."""
+    return any(order.kind == kind and order.state == "open" for order in orders) and (kind == "stop" or not run.running)
 
 
 MOST_FINDINGS = 100
@@ -90,6 +167,11 @@ class Refusal:
     findings: list[dict[str, str]]
     more: int
     whole: str | None
+
+    @property
+    def is_of_the_plan(self) -> bool:
+        """Whether only another plan helps against one of them."""
+        return any(only_a_fresh_plan_helps(finding["next_action"]) for finding in self.findings)
 
     @property
     def fits_a_page(self) -> bool:

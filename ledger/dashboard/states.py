@@ -29,8 +29,14 @@ STATES: Mapping[str, State] = {
     "skipped": State("quiet", "skipped", "a recorded delete; it is not executed"),
     "unknown": State("bad", "unknown", "may have written: its answer was lost"),
     "not_attempted": State("quiet", "not attempted", "no request was sent for it"),
+    "had_failed": State("bad", "had a failed attempt", "also where a later attempt was applied"),
+    "had_unknown": State("bad", "had an unknown attempt", "also where a later attempt was applied"),
     # destinations
-    "in_line": State("good", "in line", "the last run was applied, and nothing waits"),
+    "settled": State(
+        "good",
+        "last run applied",
+        "the last run was applied and no order waits; what the destination or a source changed since is not known here",
+    ),
     "applying": State("busy", "applying", "a writer carries out a run"),
     "waiting": State("busy", "orders wait", "a writer is active and has orders to carry out"),
     "no_writer": State("warn", "no writer", "orders wait, and no process holds the lease"),

@@ -33,7 +33,7 @@ def verdict(binding: BindingView) -> str:
     if binding.last_end is None:
         return "new"
     end = binding.last_end.kind.removeprefix("run.").removeprefix("plan.")
-    return "in_line" if end == "applied" else end
+    return "settled" if end == "applied" else end
 
 
 def is_running(binding: BindingView) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request
 from fastapi import Query as Parameters
@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from ledger.audit.bodies import parsed_object
-from ledger.audit.heads import trusted_checkpoint
+from ledger.audit.checkpoint import read_checkpoint
+from ledger.audit.errors import NoteUnreadableError
 from ledger.audit.uncovered import events_behind
 from ledger.dashboard.commands import command
 from ledger.dashboard.pages import Maker, PageMaker, Query
@@ -30,11 +31,21 @@ class VerificationQuery(Query):
     binding: Annotated[int | None, Field(ge=1, le=2**63 - 1)] = None
 
 
+Confirmation = Literal["confirmed", "no_key", "other_key", "unreadable", "differs"]
+"""What this server finds of the last checkpoint.
+
+    confirmed   the log has the signed hash at that position, and a key of this server signed it
+    no_key      the log has that hash, and there is no key here to check the signature with
+    other_key   the log has that hash, and no key of this server signed it
+    unreadable  its note is none
+    differs     the log, or what it says of the checkpoint, is not what the note says: one of them was changed
+"""
+
+
 class SignedHead(BaseModel):
     """The last checkpoint of a binding as its event says it.
 
-    ``signers`` are the public keys of this installation that signed its note, where the note is of this binding and
-    position and the log has its hash there; empty where that was not shown.
+    ``signers`` are the public keys of this installation that signed its note; they are told where it is confirmed.
     """
 
     event_position: int
@@ -43,6 +54,7 @@ class SignedHead(BaseModel):
     head_hash: str
     keys: list[str]
     note: str
+    confirmation: Confirmation
     signers: tuple[str, ...]
 
 
@@ -94,6 +106,7 @@ async def _standing(maker: PageMaker, row: BindingRow) -> Standing:
         except ValueError:
             pass  # the page says so, and a verification says what is wrong with it
         else:
+            confirmation, signers = await _confirmation(maker, row, body)
             signed = SignedHead(
                 event_position=mark.position,
                 recorded_at=mark.recorded_at,
@@ -101,7 +114,8 @@ async def _standing(maker: PageMaker, row: BindingRow) -> Standing:
                 head_hash=body.head_hash,
                 keys=body.keys,
                 note=body.note,
-                signers=await _signers(maker, row, body),
+                confirmation=confirmation,
+                signers=signers,
             )
     of_this = ("--url", row.url, "--branch", row.branch)
     return Standing(
@@ -117,15 +131,27 @@ async def _standing(maker: PageMaker, row: BindingRow) -> Standing:
     )
 
 
-async def _signers(maker: PageMaker, row: BindingRow, body: CheckpointPublished) -> tuple[str, ...]:
-    """Who signed the last checkpoint, as far as this server can tell: by its own keys and the log as it stands."""
-    service = maker.service
+async def _confirmation(
+    maker: PageMaker, row: BindingRow, body: CheckpointPublished
+) -> tuple[Confirmation, tuple[str, ...]]:
+    """How the last checkpoint stands to the log, and who signed it as far as this server can tell.
+
+    The log is compared first: where it is not what was signed, it does not matter by whom.
+    """
     try:
-        trusted = trusted_checkpoint(body.note.encode(), "the last checkpoint", service.keys.public_keys())
-    except ApplyLedgerError:  # no key, or a note that is none: nothing is shown, and `verify` says what is wrong
-        return ()
-    if not trusted.is_of(row.url, row.branch) or trusted.position != body.position:
-        return ()
-    ledger = service.reader.ledger
-    there = await ledger.events_page(row.id, after=trusted.position - 1, until=trusted.position, limit=1)
-    return trusted.signers if [event.hash for event in there] == [trusted.head_hash] else ()
+        read = read_checkpoint(body.note.encode())
+    except NoteUnreadableError:
+        return "unreadable", ()
+    said = read.checkpoint
+    there = await maker.service.reader.ledger.events_page(row.id, after=said.position - 1, until=said.position, limit=1)
+    recorded = (row.url, row.branch, body.position, body.head_hash, [event.hash for event in there])
+    if recorded != (said.url, said.branch, said.position, said.head_hash.hex(), [said.head_hash]):
+        return "differs", ()
+    try:
+        keys = maker.service.keys.public_keys()
+    except ApplyLedgerError:  # a folder of keys that cannot be read has none to check with; `keys list` says why
+        keys = []
+    if not keys:
+        return "no_key", ()
+    signers = tuple(read.signers(keys))
+    return ("confirmed" if signers else "other_key"), signers

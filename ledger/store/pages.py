@@ -20,8 +20,10 @@ from ledger.store.orders import stored_commit
 from ledger.store.records import Order
 from ledger.store.session import Session
 
-_LAST = 2**63 - 1
-_END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC)
+LAST = 2**63 - 1
+"""Behind every position and every id."""
+
+END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC)
 
 TimePlace = tuple[datetime, int, int]
 """Where a run stands in the list of all: when its commit came, its binding, its row of the inbox."""
@@ -32,7 +34,10 @@ MessageTimePlace = tuple[datetime, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A committed run. ``line`` is None until the projection has come to its commit."""
+    """A committed run. ``line`` is None until the projection has come to its commit.
+
+    ``reason`` is the beginning of the one that its commit gives, at most 300 characters.
+    """
 
     binding_id: int
     inbox_id: int
@@ -41,6 +46,7 @@ class RunRow:
     received_at: datetime
     order_state: str
     line: RunLine | None
+    reason: str | None = None
 
     @property
     def place(self) -> TimePlace:
@@ -112,12 +118,16 @@ class LiveWorker:
 
 @dataclass(frozen=True, slots=True)
 class RunMark:
-    """An event that says something of a run as a whole, such as its commit, a resumption or its end."""
+    """An event that says something of a run as a whole, such as its commit, a resumption or its end.
+
+    ``writer_epoch`` is that of the writer that recorded it; None where another process did, as a commit.
+    """
 
     position: int
     kind: str
     recorded_at: datetime
     body: bytes
+    writer_epoch: int | None = None
 
 
 class PageQueries:
@@ -127,7 +137,7 @@ class PageQueries:
 
     async def runs_page(self, *, behind: TimePlace | None, limit: int) -> list[RunRow]:
         """Committed runs of all bindings, newest first."""
-        place = behind or (_END_OF_TIME, _LAST, _LAST)
+        place = behind or (END_OF_TIME, LAST, LAST)
         rows = await self._session.rows("runs_page", *place, limit, RUN_LINES.name, RUN_LINES.version)
         return [_run(row) for row in rows]
 
@@ -136,7 +146,7 @@ class PageQueries:
         rows = await self._session.rows(
             "runs_page_of_binding",
             binding_id,
-            _LAST if behind is None else behind,
+            LAST if behind is None else behind,
             limit,
             RUN_LINES.name,
             RUN_LINES.version,
@@ -165,7 +175,10 @@ class PageQueries:
     async def run_marks(self, binding_id: int, run_id: str, *, limit: int) -> list[RunMark]:
         """What was recorded of a run as a whole, newest first."""
         rows = await self._session.rows("newest_run_marks", binding_id, run_id, limit)
-        return [RunMark(row["position"], row["kind"], row["recorded_at"], row["body"].encode()) for row in rows]
+        return [
+            RunMark(row["position"], row["kind"], row["recorded_at"], row["body"].encode(), row["writer_epoch"])
+            for row in rows
+        ]
 
     async def succeeded_operations(self, binding_id: int, run_id: str) -> tuple[list[str], list[str]]:
         """Ids of the applied and of the skipped operations of a run, in the order in which they were."""
@@ -222,12 +235,12 @@ class PageQueries:
 
     async def orders_page(self, binding_id: int, *, behind: int | None, limit: int) -> list[ClosedOrder]:
         """Orders for the writer of a binding, open and closed, newest first; ``behind`` is a row of the inbox."""
-        rows = await self._session.rows("orders_page", binding_id, _LAST if behind is None else behind, limit)
-        return [_order(row) for row in rows]
+        rows = await self._session.rows("orders_page", binding_id, LAST if behind is None else behind, limit)
+        return [closed_order(row) for row in rows]
 
     async def refused_messages_page(self, *, behind: MessageTimePlace | None, limit: int) -> list[RefusedMessage]:
         """Messages that could not become an order, newest first."""
-        place = behind or (_END_OF_TIME, "", 0, 0)
+        place = behind or (END_OF_TIME, "", 0, 0)
         rows = await self._session.rows("refused_messages_page", *place, limit)
         return [RefusedMessage(**dict(row)) for row in rows]
 
@@ -258,6 +271,7 @@ def _run(row: Any) -> RunRow:
         received_at=row["received_at"],
         order_state=row["state"],
         line=None if row["document"] is None else RunLine.read(row["document"], row["binding_id"], key),
+        reason=row["reason"],
     )
 
 
@@ -271,7 +285,8 @@ def _operation(row: Any, binding_id: int, run_id: str) -> OperationRow:
     )
 
 
-def _order(row: Any) -> ClosedOrder:
+def closed_order(row: Any) -> ClosedOrder:
+    """An order from its row."""
     order = Order(
         inbox_id=row["inbox_id"],
         order_id=uuid.UUID(str(row["order_id"])),

@@ -1,13 +1,14 @@
 -- Pages of lists. Each begins behind a key that its index has, never behind a number of rows: the first page and the
 -- last one cost the same. A value instead of NULL stands for "from the start", because a condition that may be NULL is
--- none that an index could begin with. Lists by time name their columns as the indexes of 0019 and 0020 do.
+-- none that an index could begin with. Lists by time name their columns as the indexes of 0018 and 0019 do.
 
 -- name: runs_page
 -- Committed runs of all bindings, newest first, behind ($1, $2, $3); $4 candidates. The kind is asked for in a way that
 -- no index over commits alone has: each of them would have to be sorted.
-select i.binding_id, i.inbox_id, i.run_id, i.source, i.received_at, i.state, d.document
+select i.binding_id, i.inbox_id, i.run_id, i.source, i.received_at, i.state, i.reason, d.document
 from (
-    select c.binding_id, c.inbox_id, c.run_id, c.source, c.received_at, c.state from ledger.inbox c
+    select c.binding_id, c.inbox_id, c.run_id, c.source, c.received_at, c.state,
+           left(c.body::jsonb ->> 'reason', 300) as reason from ledger.inbox c
     where c.kind || '' = 'commit' and (c.received_at, c.binding_id + 0, c.inbox_id + 0) < ($1, $2, $3)
     order by c.received_at desc, c.binding_id + 0 desc, c.inbox_id + 0 desc limit $4
 ) i
@@ -21,9 +22,10 @@ order by i.received_at desc, i.binding_id + 0 desc, i.inbox_id + 0 desc;
 
 -- name: runs_page_of_binding
 -- The same for binding $1, behind inbox row $2; $3 candidates.
-select i.binding_id, i.inbox_id, i.run_id, i.source, i.received_at, i.state, d.document
+select i.binding_id, i.inbox_id, i.run_id, i.source, i.received_at, i.state, i.reason, d.document
 from (
-    select c.binding_id, c.inbox_id, c.run_id, c.source, c.received_at, c.state from ledger.inbox c
+    select c.binding_id, c.inbox_id, c.run_id, c.source, c.received_at, c.state,
+           left(c.body::jsonb ->> 'reason', 300) as reason from ledger.inbox c
     where c.kind = 'commit' and c.binding_id between $1 and $1 and c.inbox_id < $2
     order by c.binding_id desc, c.inbox_id desc limit $3
 ) i
@@ -37,7 +39,8 @@ order by i.binding_id desc, i.inbox_id desc;
 
 -- name: run_row
 -- One run of a binding: its commit in the inbox, and what is known of it.
-select i.binding_id, i.inbox_id, i.run_id, i.source, i.received_at, i.state, i.body, d.document
+select i.binding_id, i.inbox_id, i.run_id, i.source, i.received_at, i.state, i.body,
+       left(i.body::jsonb ->> 'reason', 300) as reason, d.document
 from ledger.inbox i
 left join lateral (
     select p.document from ledger.projection_document p
@@ -64,7 +67,7 @@ order by run_id desc, position desc limit 1;
 
 -- name: newest_run_marks
 -- What was recorded of a run as a whole, newest first.
-select position, kind, recorded_at, body from ledger.event
+select position, kind, recorded_at, body, writer_epoch from ledger.event
 where binding_id = $1 and run_id between $2 and $2
   and kind in ('plan.committed', 'plan.refused', 'run.started', 'run.resumed', 'run.stopped', 'run.applied',
                'run.failed', 'run.interrupted')
@@ -118,6 +121,50 @@ where e.binding_id = $1 and e.run_id = $5 and e.operation_id = $6
   and e.kind in ('operation.applied', 'operation.skipped', 'operation.failed', 'operation.unknown')
   and e.position > $2 and ($3::bigint is null or e.position <= $3)
 order by e.position limit $4;
+
+-- name: events_of_kind
+-- The events of binding $1 of one kind ($2) in front of position $3, newest first; of no kind that event_by_kind leaves
+-- out. The range instead of "=" keeps the order one of that index alone.
+select b.url, b.branch, e.position, e.event_id, e.kind, e.schema_version, e.run_id, e.operation_id, e.ordinal,
+       e.attempt, e.writer_epoch, e.recorded_at, e.body, e.prev_hash, e.hash
+from ledger.event e join ledger.binding b on b.id = e.binding_id
+where e.binding_id = $1 and e.kind between $2 and $2 and e.position < $3
+  and e.kind !~~ 'operation.applied' and e.kind !~~ 'operation.skipped'
+order by e.kind desc, e.position desc limit $4;
+
+-- name: attempted_ordinals
+-- The operations of run $3 of binding $1 with an attempt of this kind of outcome ($2), each once for each such attempt;
+-- those behind ordinal $6, of the newest $7 events of the kind behind position $4 and up to $5.
+select ordinal from (
+    select e.ordinal, e.run_id from ledger.event e
+    where e.binding_id = $1 and e.kind between $2 and $2 and e.position > $4 and e.position <= $5
+      and e.kind !~~ 'operation.applied' and e.kind !~~ 'operation.skipped'
+    order by e.kind desc, e.position desc limit $7
+) attempted
+where run_id = $3 and ordinal > $6;
+
+-- name: refusals_page
+-- Refusals of plans, newest first, behind ($1, $2, $3): every one that was ever recorded, whatever became of its run.
+select binding_id, run_id, position, recorded_at, body from ledger.event
+where kind = 'plan.refused' and (recorded_at, binding_id + 0, position + 0) < ($1, $2, $3)
+order by recorded_at desc, binding_id + 0 desc, position + 0 desc limit $4;
+
+-- name: writer_openings
+-- Who claimed each of these bindings ($1) under the epoch at the same place of $2.
+select e.binding_id, e.writer_epoch, e.position, e.recorded_at, e.body
+from unnest($1::bigint[], $2::bigint[]) as n (id, epoch)
+cross join lateral (
+    select o.binding_id, o.writer_epoch, o.position, o.recorded_at, o.body from ledger.event o
+    where o.binding_id = n.id and o.writer_epoch = n.epoch and o.kind = 'writer.opened'
+    offset 0
+) e
+order by e.binding_id, e.writer_epoch;
+
+-- name: orders_of_run
+-- What was ordered for run $2 of binding $1, newest first.
+select inbox_id, order_id, kind, run_id, state, body, position, received_at, closed_at from ledger.inbox
+where binding_id + 0 = $1 and run_id || '' between $2 and $2
+order by binding_id + 0 desc, run_id || '' desc, inbox_id + 0 desc limit $3;
 
 -- name: binding_heads
 -- Where the logs of these bindings ($1) end.

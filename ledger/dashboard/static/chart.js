@@ -27,11 +27,10 @@ document.addEventListener("DOMContentLoaded", () => {
     const rows = [...table.tBodies[0].rows].reverse();
     const times = rows.map((row) => Date.parse(row.querySelector("time").dateTime) / 1000);
     const all = rows.map(numbers);
-    // A few bars across the whole width would look like more than they are.
+    // A few bars across the whole width would look like more than they are. The room is before them: behind them is
+    // what has not come yet.
     const width = WIDTHS[table.dataset.width] ?? 86400;
     while (times.length < 12) {
-      times.push(times[times.length - 1] + width);
-      all.push([0, 0, 0, 0]);
       times.unshift(times[0] - width);
       all.unshift([0, 0, 0, 0]);
     }
@@ -57,8 +56,11 @@ document.addEventListener("DOMContentLoaded", () => {
       width: 0,
       points: { show: false },
       paths: bars,
-      value: (plot, shown, number, index) => (index === null ? "–" : counted(values[index])),
+      // Where nothing is pointed at, all of them together.
+      value: (plot, shown, number, index) => counted(index === null ? values.reduce((sum, value) => sum + value, 0) : values[index]),
     });
+    const moment = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
+    const begin = times[all.findIndex((row) => row.some((count) => count > 0))] ?? times[0];
     const axis = { stroke: colour("text-soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
     return new uPlot({
       width: place.clientWidth,
@@ -70,7 +72,7 @@ document.addEventListener("DOMContentLoaded", () => {
         y: { range: (plot, from, to) => [0, Math.max(1, to * 1.08)] },
       },
       series: [
-        { label: "from (UTC)", value: (plot, seconds) => (seconds === null ? "–" : new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")) },
+        { label: "from (UTC)", value: (plot, seconds) => moment(seconds ?? begin) },
         series("unknown", "warn", unknown),
         series("failed", "bad", failed),
         series("applied", "good", applied),

@@ -123,6 +123,10 @@
     event.preventDefault();
     mark(part, true);
   });
+  // What somebody opened to read stays open when the part around it comes anew.
+  document.addEventListener("htmx:before:morph:attr", (event) => {
+    if (event.detail?.attrName === "open" && event.target.tagName === "DETAILS") event.preventDefault();
+  });
   document.addEventListener("htmx:error", () => {
     for (const part of document.querySelectorAll(PARTS)) mark(part, true);
   });

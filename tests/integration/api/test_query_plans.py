@@ -28,6 +28,12 @@ PAGES = {
     "refused_messages_page": ["intake_refusal_by_time"],
     "api_token": ["api_token_pkey"],
     "checkpoints_page": ["event_checkpoint"],
+    "newest_run_marks": ["event_run_mark"],
+    "events_of_kind": ["event_by_kind"],
+    "attempted_ordinals": ["event_by_kind"],
+    "refusals_page": ["event_refusal_by_time"],
+    "writer_openings": ["event_one_opening"],
+    "orders_of_run": ["inbox_of_run"],
 }
 
 

@@ -166,8 +166,10 @@ async def test_refusals_stand_with_every_reason_first(site: Served) -> None:
 
 
 async def test_workers_and_leases(site: Served) -> None:
-    async with visitor(site, Role.READER) as reader:
+    async with visitor(site, Role.READER) as reader, visitor(site, Role.AUDITOR) as auditor:
         words = _words(await _page(reader, "/workers"))
+        assert 'href="/bindings/1/events/1"' in await _page(auditor, "/workers")
+    assert re.search(r"live host process opened the log at event 1, ", words)
     assert "worker-1" in words
     assert "1 without one" in words
     assert re.search(r"infrahub.example:8000 main live host", words)
@@ -223,7 +225,11 @@ async def test_g08_how_far_a_log_is_signed(told_dsns: dict[str, str], tmp_path: 
             await ledger.append_control(row.id, [_sealed_again(row)])
             assert "1 event behind the last checkpoint" in _words(await _page(auditor, "/verification"))
         await _forge(told_dsns, "update ledger.event set hash = sha256(hash) where position = $1", done.position)
-        assert "its signature is not confirmed here" in _words(await _page(auditor, "/verification"))
+        forged = await _page(auditor, "/verification")
+        assert "the log is not what was signed" in _words(forged)
+        assert "The log does not match its last checkpoint: at position" in _words(forged)
+        assert 'role="alert"' in forged
+        assert 'class="chip bad"' in forged
         await _forge(
             told_dsns,
             "update ledger.event set body = '{\"position\": \"x\"}' where kind = 'checkpoint.published'",
@@ -239,10 +245,50 @@ async def test_g08_a_signature_that_this_server_cannot_check_is_not_called_one(t
         await Ledger.open(told_dsns["writer"], allow_unsafe_fsync=True) as ledger,
     ):
         [row] = await ledger.bindings()
-        await publish_checkpoint(ledger, row, [key])
-        page = _words(await _page(auditor, "/verification"))
-        assert "its signature is not confirmed here" in page
+        done = await publish_checkpoint(ledger, row, [key])
+        page = await _page(auditor, "/verification")
+        assert "no key here to check its signature" in _words(page)
         assert "signed up to its head" not in page
+        assert 'role="alert"' not in page, "nothing is wrong with the log as far as is known"
+        # What does not match is told all the same: the note says what was signed, whoever signed it.
+        await _forge(told_dsns, "update ledger.event set hash = sha256(hash) where position = $1", done.position)
+        page = await _page(auditor, "/verification")
+        assert "the log is not what was signed" in _words(page)
+        assert "no key here" not in page
+
+
+@pytest.mark.rules("G8")
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("{note}", "signed by no key of this server"),
+        ("no note", "its signed note cannot be read"),
+        ("moved", "the log is not what was signed"),
+    ],
+)
+async def test_g08_a_checkpoint_of_a_stranger_and_one_that_was_changed_are_told_apart(
+    told_dsns: dict[str, str], tmp_path: Path, change: str, told: str
+) -> None:
+    ours, theirs = (Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in (1, 2))
+    (tmp_path / "auditors.pub").write_text(f"{SigningKey('auditors', ours).public.text()}\n")
+    async with (
+        _auditor(told_dsns, keys=tmp_path) as auditor,
+        await Ledger.open(told_dsns["writer"], allow_unsafe_fsync=True) as ledger,
+    ):
+        [row] = await ledger.bindings()
+        await publish_checkpoint(ledger, row, [SigningKey("strangers", theirs)])
+        mark = await ledger.last_checkpoint(row.id)
+        assert mark is not None
+        body = json.loads(mark.body)
+        forged = {"{note}": body, "no note": body | {"note": "x"}, "moved": body | {"position": 3}}[change]
+        await _forge(
+            told_dsns,
+            "update ledger.event set body = $1 where kind = 'checkpoint.published'",
+            json.dumps(forged, sort_keys=True, separators=(",", ":")),
+        )
+        page = _words(await _page(auditor, "/verification"))
+        assert told in page
+        assert page.count("this server has no public key") == 0
 
 
 @pytest.mark.rules("G8")
@@ -310,6 +356,28 @@ async def test_a_body_that_is_nested_too_deeply_is_shown_as_it_is_and_by_no_valu
             assert "this event was changed" in page
             assert f"<bdi>{body}</bdi>" in html.unescape(page)
             assert "<bdi>null</bdi>" not in page
+
+
+async def test_events_of_one_kind_are_found_page_by_page(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_pages, "PER_PAGE", 2)
+    async with site.client(Role.AUDITOR) as api:
+        every = (await api.get(f"{BASE}/bindings/1/events?limit=500")).json()["items"]
+    async with visitor(site, Role.AUDITOR) as auditor:
+        for kind in event_pages.FINDABLE:
+            found: list[int] = []
+            following: str | None = f"/bindings/1/events?kind={kind}"
+            while following:
+                page = await _page(auditor, following)
+                found += [int(text) for text in re.findall(r'<th scope="row" class="n"><a [^>]*>(\d+)</a>', page)]
+                assert f'<option value="{kind}" selected>' in page
+                assert ("No event of this kind" in page) == (not found)
+                more = re.search(r'rel="next" href="([^"]+)"', page)
+                following = html.unescape(more[1]) if more else None
+            assert found == [event["position"] for event in reversed(every) if event["kind"] == kind], kind
+        upto = await _page(auditor, "/bindings/1/events?kind=plan.committed&until=2")
+        assert re.findall(r'<th scope="row" class="n"><a [^>]*>(\d+)</a>', upto) == ["2"]
+        refused = await auditor.get("/bindings/1/events?kind=operation.applied")
+        assert (refused.status_code, "listed by their run" in refused.text) == (422, True)
 
 
 async def test_the_log_is_read_from_its_end_and_from_any_place(site: Served) -> None:

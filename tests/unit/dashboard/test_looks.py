@@ -67,7 +67,7 @@ def _run(**fields: Any) -> RunView:
         (_binding(orders=1, live=False), "no_writer"),
         (_binding(last_start=_mark("run.started", 3)), "applying"),
         (_binding(last_start=_mark("run.started", 3), live=False), "stalled"),
-        (_binding(last_start=_mark("run.started", 3), last_end=_mark("run.applied", 5)), "in_line"),
+        (_binding(last_start=_mark("run.started", 3), last_end=_mark("run.applied", 5)), "settled"),
         (_binding(last_start=_mark("run.resumed", 7), last_end=_mark("run.failed", 5), orders=1), "applying"),
         (_binding(last_start=_mark("run.started", 3), last_end=_mark("run.failed", 5)), "failed"),
         (_binding(last_start=_mark("run.started", 3), last_end=_mark("run.interrupted", 5), live=False), "interrupted"),
