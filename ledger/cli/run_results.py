@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from ledger.cli.current_projections import current_projections
 from ledger.commit import utc_text
 from ledger.errors import Finding
 from ledger.exit_codes import ExitCode
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ledger.projections.run_summary import RunSummary
     from ledger.store.embedded import Dsns
     from ledger.store.ledger import BindingRow, Ledger, Order
+    from ledger.store.projections import ProjectionStore
     from ledger.store.served import ServedLedger
 
 MOST_STEPS = 1000
@@ -80,6 +82,17 @@ async def is_served(ledger: ServedLedger, row: BindingRow) -> bool:
     return row.has_live_lease or any(str(row.binding) in worker.serves for worker in await ledger.live_workers())
 
 
+async def are_current(projections: ProjectionStore, ledger: ServedLedger) -> bool:
+    """Bring the projections up to date; whether they are. A login that only reads, an auditor's, cannot move them."""
+    from ledger.store.errors import LedgerPermissionError
+
+    try:
+        await projections.catch_up()
+    except LedgerPermissionError:
+        return not await ledger.projections_are_behind()
+    return True
+
+
 def order_document(order: Order) -> dict[str, Any]:
     """An open order for machines: what, by whom, why, since when."""
     return {
@@ -98,11 +111,9 @@ async def run_result(dsns: Dsns, ledger: ServedLedger, binding: DestinationBindi
         StoreError: the database.
     """
     from ledger.audit.run_story import steps
-    from ledger.store.projections import ProjectionStore
 
     row = await ledger.binding(binding)
-    async with await ProjectionStore.open(dsns.projector) as projections:
-        await projections.catch_up()
+    async with current_projections(dsns) as projections:
         summary = await projections.run_summary(row.id, run_id) if row is not None else None
     if row is None or summary is None:
         raise LookupError(f"run {run_id} has no events on {binding}")

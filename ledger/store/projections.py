@@ -185,6 +185,15 @@ class ProjectionStore:
         row = await self.session.row("projection_cursor", *place.arguments)
         return Cursor(row["position"], row["hash"]) if row else None
 
+    async def events_behind(self) -> int:
+        """How many events the projection that is furthest behind has not taken."""
+        behind = 0
+        for row in await self.session.rows("bindings", None, None, None):
+            for projection in PROJECTIONS:
+                reached = await self.cursor(Place(projection, row["id"]))
+                behind = max(behind, row["head_position"] - (reached.position if reached else 0))
+        return behind
+
     async def _page(self, place: Place, until: int | None, page_size: int) -> tuple[Cursor, int]:
         cursor = await self.cursor(place)
         if cursor is None:

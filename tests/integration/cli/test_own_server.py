@@ -33,12 +33,24 @@ async def _new_database(admin_dsn: str) -> tuple[str, str]:
     return admin, own
 
 
-async def _grant(admin_dsn: str, role: str) -> None:
+async def _grant(admin_dsn: str, role: str, roles: str = "ledger_writer, ledger_projector") -> None:
     connection = await asyncpg.connect(admin_dsn)
     try:
-        await connection.execute(f'grant ledger_writer, ledger_projector to "{role}"')
+        await connection.execute(f'grant {roles} to "{role}"')
     finally:
         await connection.close()
+
+
+async def _new_login(own_dsn: str, admin_dsn: str, roles: str) -> str:
+    """The DSN of another login with these roles."""
+    name = f"login_{uuid.uuid4().hex[:12]}"
+    connection = await asyncpg.connect(admin_dsn)
+    try:
+        await connection.execute(f"create role \"{name}\" login password '{PASSWORD}'")
+    finally:
+        await connection.close()
+    await _grant(admin_dsn, name, roles)
+    return urlsplit(own_dsn)._replace(netloc=f"{name}:{PASSWORD}@").geturl()
 
 
 @pytest.mark.rules("G12")
@@ -80,6 +92,21 @@ def test_g12_a_server_of_ones_own_serves_every_command(cli: CommandLine) -> None
     assert [answer.returncode for answer in answers] == [0] * len(answers), [a.stderr for a in answers]
     assert PASSWORD not in "".join(a.stdout + a.stderr for a in [before, migrated, forgotten, *answers])
     assert cli.run("down", **own).returncode == 1
+
+    # An auditor's login reads what there is, also where the projections lag, and is never told to ask for more rights.
+    assert cli.run("checkpoint", "key", "new", "ours", **own).returncode == 0
+    assert cli.run("checkpoint", "publish", **own).returncode == 0
+    auditor = {"APPLY_LEDGER_DSN": asyncio.run(_new_login(own_dsn, admin_dsn, "ledger_reader"))}
+    shown = [
+        cli.run("runs", **auditor),
+        cli.run("runs", "show", planned["run"], **auditor),
+        cli.run("blame", "BuiltinTag", "name=prod", **auditor),
+        cli.run("verify", **auditor),
+    ]
+    assert [answer.returncode for answer in shown] == [0] * len(shown), [answer.stderr for answer in shown]
+    assert "applied" in shown[0].stdout
+    assert "the last 2 events are not counted here yet" in shown[0].stderr
+    assert cli.run("rebuild", **auditor).returncode == 1
 
 
 @pytest.mark.rules("G12")
