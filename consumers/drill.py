@@ -108,10 +108,8 @@ class Drill:
                 self._passed_over(applied, key, "it was there before its first write, and only the ledger is read")
                 return
             operation = operation.model_copy(update={"destination_id": now})
-        if self._peers is None:
-            self._peers = self.destination.new_peer_resolver()
         try:
-            node_id = await self.destination.apply_planned_operation(operation=operation, peers=self._peers)
+            node_id = await self.destination.apply_planned_operation(operation=operation, peers=self.peers)
         except OutcomeUnknownError:
             raise
         except ProvenUnwrittenError as exc:
@@ -120,6 +118,13 @@ class Drill:
         self.asserted += 1
         self.ids[applied.node_id] = node_id
         self.keys[key] = node_id
+
+    @property
+    def peers(self) -> PeerResolver:
+        """Finds what an operation refers to, once for the whole drill."""
+        if self._peers is None:
+            self._peers = self.destination.new_peer_resolver()
+        return self._peers
 
     def _passed_over(self, applied: AppliedOperation, key: bytes, why: str) -> None:
         self.failures += 1

@@ -11,7 +11,7 @@ from typing import Any
 from consumers.drill import MAX_NAMED, Drill, observed_objects
 from ledger.audit.spill import ObjectSpill
 from ledger.audit.state import ObjectState
-from ledger.destination import DestinationReader, FieldSelection, ObservedObject
+from ledger.destination import DestinationReader, FieldSelection, ObservedObject, ProvenUnwrittenError
 from ledger.plan.canonical import canonical_json_bytes, object_key
 from ledger.plan.normal_form import normal_form
 from ledger.schema import DestinationSchema, Kind
@@ -46,7 +46,7 @@ class DrillComparison:
     result: Comparison = field(default_factory=Comparison)
     _fields: dict[str, set[str]] = field(default_factory=dict)
 
-    def expect(self, state: ObjectState) -> None:
+    async def expect(self, state: ObjectState) -> None:
         """Take one asserted state."""
         node_id = self.drill.keys.get(state.object_key)
         kind = None if state.kind is None else self.schema.node(state.kind)
@@ -54,7 +54,7 @@ class DrillComparison:
             self.result.passed_over += 1
             return
         self._fields.setdefault(kind.kind, set()).update(state.fields)
-        values = {name: self._asserted(kind, name, value) for name, value in state.fields.items()}
+        values = {name: await self._asserted(kind, name, value) for name, value in state.fields.items()}
         record = {"kind": kind.kind, "identity": state.identity, "values": values}
         self.spill.put(_place(kind.kind, node_id), _EXPECTED, canonical_json_bytes(record))
 
@@ -92,18 +92,29 @@ class DrillComparison:
                 {"kind": record["kind"], "identity": record["identity"], "fields": dict(fields)}
             )
 
-    def _asserted(self, kind: Kind, name: str, value: Any) -> Any:
+    async def _asserted(self, kind: Kind, name: str, value: Any) -> Any:
         """In the form in which an observed value is compared: normal form, references as sorted ids of now."""
         if name in kind.relationships:
             pointers = value if isinstance(value, list) else [] if value is None else [value]
-            return sorted(self._peer(pointer) for pointer in pointers)
+            return sorted([await self._peer(pointer) for pointer in pointers])
         attribute = kind.attributes.get(name)
         return value if attribute is None else normal_form(attribute, value, kind=kind.kind)
 
-    def _peer(self, pointer: Mapping[str, Any]) -> str:
+    async def _peer(self, pointer: Mapping[str, Any]) -> str:
+        """The id of now; of an object that no run of the ledger wrote, that of the one that the target has itself."""
         kinds: Iterable[str] = self.schema.concrete_kinds(pointer["peer_kind"]) or (pointer["peer_kind"],)
         found = (self.drill.keys.get(object_key(kind, pointer["identity"])) for kind in kinds)
-        return next((node_id for node_id in found if node_id is not None), "not rebuilt")
+        rebuilt = next((node_id for node_id in found if node_id is not None), None)
+        if rebuilt is not None:
+            return rebuilt
+        try:
+            return await self.drill.peers.resolve(
+                peer_kind=pointer["peer_kind"],
+                identity=pointer["identity"],
+                referring_operation_id="the comparison of the restore test",
+            )
+        except ProvenUnwrittenError:
+            return "neither rebuilt nor there"
 
     def _observed(self, item: ObservedObject) -> dict[str, Any]:
         attributes = self.schema.kinds[item.kind].attributes

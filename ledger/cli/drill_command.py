@@ -13,7 +13,9 @@ from ledger.cli.output import OutputForm, data_console, people, write_document, 
 from ledger.cli.progress import progress
 from ledger.cli.session import infrahub_settings, open_ledger, run_async
 from ledger.cli.settings import DestinationSettings
+from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
+from ledger.plan.describe import object_text, value_text
 from ledger.printable import visible
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from ledger.store.ledger import BindingRow, Ledger
 
 _RUN = "drill"
+
+
+class NothingToRebuildError(ApplyLedgerError):
+    """Nothing was applied up to the place of a restore test, so that it would show nothing."""
 
 
 def drill(
@@ -63,6 +69,13 @@ async def _drill(
         _require_no_record(await ledger.bindings(), target)
         until = row.head_position if at is None else await last_position(ledger, row, at)
         kinds = {state.kind async for state in asserted_states(ledger, row, until=until)}
+        if not kinds:
+            raise NothingToRebuildError(
+                checked=f"what was applied to {row.binding} up to position {until:,}",
+                expected="an operation that was applied",
+                found="none",
+                next_action="name a later place with --at; `apply-ledger replay --url URL` shows positions and times",
+            )
         async with (
             open_reader(target) as reader,
             InfrahubOpener(declared(target))(target.binding, run_id=_RUN, guard=DrillGuard()) as opened,
@@ -74,7 +87,7 @@ async def _drill(
             with ObjectSpill() as spill:
                 comparison = DrillComparison(rebuilt, opened.schema, spill)
                 async for state in asserted_states(ledger, row, until=until):
-                    comparison.expect(state)
+                    await comparison.expect(state)
                 result = await comparison.compare(reader)
     return {
         "record": str(row.binding),
@@ -141,10 +154,14 @@ def _print(document: dict[str, Any]) -> None:
     console.print(Text.assemble("  ", verdict, f": {document['asserted']:,} operations asserted, "), end="")
     console.print(Text(f"{document['not_rebuilt_total']:,} not rebuilt; objects: {counts}"))
     for entry in document["not_rebuilt"]:
-        where = f"{entry['kind']} {entry['identity']} (position {entry['position']:,})"
+        where = f"{object_text(entry['kind'], entry['identity'])} (position {entry['position']:,})"
         people.print(visible(f"not rebuilt: {where}: {entry['why']}"))
     for entry in document["differences"]:
-        people.print(visible(f"differs: {entry['kind']} {entry['identity']}: {entry['fields']}"))
+        fields = "; ".join(
+            f"{name or 'the object'}: asserted {value_text(told['asserted'])}, found {value_text(told['found'])}"
+            for name, told in entry["fields"].items()
+        )
+        people.print(visible(f"differs: {object_text(entry['kind'], entry['identity'])}: {fields}"))
     unnamed = document["not_rebuilt_total"] - len(document["not_rebuilt"])
     unnamed += document["different"] - len(document["differences"])
     if unnamed:

@@ -151,6 +151,39 @@ def test_a_drill_rebuilds_what_was_applied_and_compares(cli: CommandLine) -> Non
     assert "DrillOntoRecordedDestinationError" in refused.stderr
 
 
+_PREFIXES = """
+name: prefixes
+source:
+  name: jsonl
+  settings: {directory: data}
+destination:
+  name: infrahub
+schema_mapping:
+  - name: IpamPrefix
+    mapping: prefixes
+    identifiers: [prefix, ip_namespace]
+    fields:
+      - {name: prefix, mapping: prefix}
+      - {name: ip_namespace, static: default, reference: IpamNamespace}
+"""
+
+
+def test_a_drill_compares_references_to_what_no_run_wrote_by_their_identity(cli: CommandLine) -> None:
+    """The default namespace is the server's own: the target has one of the same name, under an id of its own."""
+    cli.source()
+    (cli.folder / "data" / "prefixes.jsonl").write_text('{"id": "1", "prefix": "198.18.7.0/24"}\n')
+    (cli.folder / "config.yml").write_text(_PREFIXES)
+    planned = cli.plan()
+    assert cli.apply(planned).returncode == 0
+    record = ("--url", cli.sandbox.url, "--record-branch", cli.branch)
+    target = f"{cli.branch}-drill"
+    cli.sandbox.store.create_branch(target)
+    done = _documents(cli, "replay", "--onto", cli.sandbox.url, "--branch", target, *record)
+    assert (done["asserted"], done["equal"], done["different"], done["not_rebuilt_total"]) == (1, 1, 0, 0)
+    nothing = cli.run("replay", "--onto", cli.sandbox.url, "--branch", target, *record, "--at", "1")
+    assert (nothing.returncode, "NothingToRebuildError" in nothing.stderr) == (1, True), nothing.stderr
+
+
 def test_work_that_is_to_sign_checkpoints_needs_a_key_before_it_serves(here: CommandHere) -> None:
     done = here.run("work", APPLY_LEDGER_CHECKPOINT_EVENTS="100")
     assert (done.returncode, "NoSigningKeyError" in done.stderr) == (1, True), done.stderr
