@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from ledger.audit.bodies import is_canonical
 from ledger.audit.heads import Heads
+from ledger.audit.log_order import Contradiction, beyond, next_epoch
 from ledger.audit.plain_events import APPLIED, PlainEvents, Stretch, is_plain_body
 from ledger.audit.projections import FoldedProjection
 from ledger.audit.report import Level, LevelReport
@@ -125,10 +126,13 @@ class EventPass:
             return False
         if not all(projection.can_take(stretch) for projection in self.folded):
             return False
+        trace, last_ordinal = self.runs[stretch.run_id], stretch.first_ordinal + len(stretch.hashes) - 1
+        known = self._current_epoch in (None, stretch.writer_epoch)
+        if not known or not trace.place.passes(stretch.first_ordinal, last_ordinal):
+            return False
         for projection in self.folded:
             projection.take_stretch(stretch)
         self.heads.passed(stretch.hashes)
-        trace = self.runs[stretch.run_id]
         self.verifier.passed(len(stretch.hashes), stretch.last_position, stretch.hashes[-1])
         trace.outcomes += len(stretch.hashes)
         trace.order.applied(stretch.first_ordinal, stretch.operations)
@@ -190,7 +194,7 @@ class EventPass:
         )
 
     def _catalogue(self, event: StoredEvent) -> None:
-        report = self.reports[Level.CATALOGUE]
+        report, current = self.reports[Level.CATALOGUE], self._current_epoch
         if event.kind == "writer.opened":
             self.epoch = event.writer_epoch
         if event.kind not in BODIES or event.schema_version > SCHEMA_VERSION:
@@ -212,6 +216,8 @@ class EventPass:
                 found="another shape" if body is None else "other bytes for the same values",
                 position=event.position,
             )
+        self._out_of_place(event, beyond(event, body))
+        self._out_of_place(event, next_epoch(event, body, current))
         if event.run_id is not None:
             self._trace(event.run_id, event, body)
 
@@ -225,10 +231,27 @@ class EventPass:
                 position=event.position,
             )
             return
-        self.runs.setdefault(run_id, RunTrace(run_id)).take(event, body)
+        trace = self.runs.setdefault(run_id, RunTrace(run_id))
+        self._out_of_place(event, trace.place.take(event))
+        trace.take(event, body)
         if event.kind == "run.applied":
             self.applied.add(run_id)
             self._over.append(run_id)
+
+    @property
+    def _current_epoch(self) -> int | None:
+        """Of the last claim; not known as long as a pass that began behind the first event has met none."""
+        return 0 if self.epoch is None and not self.after else self.epoch
+
+    def _out_of_place(self, event: StoredEvent, found: Iterable[Contradiction]) -> None:
+        for contradiction in found:
+            self.reports[Level.CATALOGUE].add(
+                "EventOutOfPlace",
+                checked=f"event {event.position}, {event.kind}: {contradiction.what}",
+                expected=contradiction.expected,
+                found=contradiction.found,
+                position=event.position,
+            )
 
     def _compare_head(self) -> None:
         report, row = self.reports[Level.HEAD], self.row
@@ -245,7 +268,7 @@ class EventPass:
 
     def _compare_epoch(self, report: LevelReport) -> None:
         """A claim raises the epoch and says so in one transaction; one that was set back lets an old writer in (G2)."""
-        claimed = 0 if self.epoch is None and not self.after else self.epoch
+        claimed = self._current_epoch
         if claimed not in (None, self.row.writer_epoch):
             report.add(
                 "EpochMismatch",

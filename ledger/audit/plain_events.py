@@ -36,6 +36,7 @@ _FIRST_ATTEMPT = struct.pack(">QiQ", 4, 1, 8)
 _TIMES = (-62_135_596_800_000_000, 253_370_764_800_000_000)
 """Microseconds since 1970 between which every calendar here goes."""
 _LENGTH = struct.Struct(">Q").unpack_from
+_EPOCH = struct.Struct(">q").unpack_from
 
 
 def is_plain_body(body: bytes) -> bool:
@@ -49,6 +50,7 @@ class Stretch:
 
     Attributes:
         run_id: the run.
+        writer_epoch: of all of them.
         first_position: of the first one.
         first_ordinal: its place in the plan.
         operations: their ids, each of 19 bytes.
@@ -57,6 +59,7 @@ class Stretch:
     """
 
     run_id: str
+    writer_epoch: int
     first_position: int
     first_ordinal: int
     operations: Sequence[bytes]
@@ -118,7 +121,7 @@ class PlainEvents:
             and all(map(_BODY.fullmatch, hashed, repeat(layout.struct.size)))
         ):
             return None
-        return Stretch(layout.run_id, positions[0], ordinals[0], operations, computed, hashed)
+        return Stretch(layout.run_id, layout.epoch, positions[0], ordinals[0], operations, computed, hashed)
 
     def _layout_of(self, data: bytes) -> _Layout:
         """How the events of one run are laid out: all fields but the body have the same size."""
@@ -137,6 +140,7 @@ class _Layout:
     """
 
     run_id: str
+    epoch: int
     names: bytes
     head: bytes
     struct: struct.Struct
@@ -144,7 +148,7 @@ class _Layout:
 
 @lru_cache(maxsize=64)
 def _layout(named: bytes, head: bytes) -> _Layout:
-    run_id = head[len(_MARK) + 16 :].decode()
+    run_id, (epoch,) = head[len(_MARK) + 16 :].decode(), _EPOCH(head, len(_MARK))
     names, whole = named + _EIGHT, head + _ID_LENGTH
     fields = struct.Struct(f">s32s{len(names)}sq8s16x{len(whole)}s{_ID_SIZE}s8sq20sqQ")
-    return _Layout(run_id, names, whole, fields)
+    return _Layout(run_id, epoch, names, whole, fields)

@@ -43,7 +43,8 @@ SAYS: Mapping[Level, str] = {
     Level.POSITIONS: "every position from the first to the head is there once, in order, and no row beside them",
     Level.CHAIN: "each event carries the hash of its own fields and of the event before it",
     Level.HEAD: "the last event is the one that the binding's head names, and the last claim the one of its epoch",
-    Level.CATALOGUE: "each event is of a kind and version that this program knows, with a canonical body of that shape",
+    Level.CATALOGUE: "each event is of a kind and version that this program knows, with a canonical body of that shape,"
+    " and stands where it can: behind everything that it presupposes of the events before it",
     Level.PLANS: "each plan is sealed, its bytes hash to its checksum, its artifact digest and its coverage digest, and"
     " the columns by which plans and commits are looked up say what those bytes say, each line at its own ordinal once",
     Level.OUTCOMES: "outcomes are those of the plan's operations, in the plan's order, none passed over, none twice",

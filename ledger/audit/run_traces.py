@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from ledger.audit.bodies import parsed_object
+from ledger.audit.log_order import RunPlace
 from ledger.audit.outcome_order import OutcomeOrder
 from ledger.events import BODIES, OUTCOME_KINDS, Cut, PlanCommitted, PlanRefused, RunStarted, StoredEvent
 from ledger.plan.canonical import canonical_json_bytes
@@ -39,6 +40,7 @@ class RunTrace:
     order: OutcomeOrder = field(default_factory=OutcomeOrder)
     last_end: str | None = None
     cuts: list[Cut] = field(default_factory=list)
+    place: RunPlace = field(default_factory=RunPlace)
 
     def take(self, event: StoredEvent, body: object) -> None:
         """Take one of its events, with its body where that is one of its kind."""
