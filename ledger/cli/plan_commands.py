@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ledger.cli.fresh_plan import fresh_plan
 from ledger.cli.ledger_words import warn_of_no_ledger, what_the_ledger_says
 from ledger.cli.output import OutputForm, data_console, next_command, people, write_document, write_records
 from ledger.cli.plan_kinds import require_kind
@@ -28,7 +29,6 @@ from ledger.cli.session import (
 from ledger.cli.written_meanwhile import with_the_writer
 from ledger.errors import ConfigurationError, UsageError
 from ledger.exit_codes import ExitCode
-from ledger.printable import visible
 
 if TYPE_CHECKING:
     from ledger.binding import DestinationBinding
@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from producers.planning import PlannedRun
 
 OutputOption = Annotated[OutputForm, typer.Option("--output", "-o", help="Format of the data on stdout.")]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="<sync-name>/<run-id>, or a run id that is unique.")]
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="<sync-name>/<run-id>, or the whole run id if only one sync has it.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -145,9 +147,8 @@ def _say_how_it_goes_on(saved: SavedPlan, told: LedgerWords, origin: PlanOrigin)
     if told.committed:
         next_command(f"apply-ledger runs show {run}")
     elif saved.problems or told.stale or saved.manifest.format_version not in APPLICABLE_FORMATS:
-        file = "FILE" if origin.configuration is None else shlex.quote(visible(origin.configuration))
-        next_command(f"apply-ledger plan --config-file {file}")
-    elif saved.operations:
+        next_command(fresh_plan(origin))
+    elif not saved.summary.in_line:
         next_command(_apply_command(run, saved.manifest.plan_checksum))
 
 
@@ -258,7 +259,8 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
 
         saved = _saved(planned.run_dir)
         told = run_async(what_the_ledger_says(settings, saved))
-        render_review(saved, data_console(), listed=False, ledger=told, origin=origin_of(saved.run_dir))
+        origin = replace(origin_of(saved.run_dir), warnings=())  # they were just printed
+        render_review(saved, data_console(), listed=False, ledger=told, origin=origin)
     else:
         record = {
             "run": run,
@@ -276,5 +278,5 @@ def _show_planned(settings: Settings, planned: PlannedRun, output: OutputForm, *
         else:
             write_records([record], stream="planned-run")
     next_command(f"apply-ledger show {run} --detail")
-    if planned.manifest.operations_count:
+    if planned.counts["create"] or planned.counts["update"]:
         next_command(_apply_command(run, planned.manifest.plan_checksum))
