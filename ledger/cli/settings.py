@@ -37,6 +37,7 @@ from ledger.binding import DestinationBinding
 from ledger.cli.kafka_settings import KafkaSettings
 from ledger.cli.secret_files import secret_file
 from ledger.cli.variables import ANOTHER_NAME, require_known_variables
+from ledger.close_match import with_close_match
 from ledger.errors import ConfigurationError
 from ledger.plan.object_store import ObjectStore
 
@@ -195,6 +196,15 @@ class Settings(BaseSettings):
         )
 
 
+_TABLES: Mapping[str, type[BaseModel]] = {
+    "writer": WriterTimes,
+    "kafka": KafkaSettings,
+    "api": ApiLimits,
+    "destination": DestinationSettings,
+}
+"""The tables of the file. Destinations are the one that no variable sets."""
+
+
 def load_settings(*, config: Path | None) -> Settings:
     """Read the file and lay the environment over it.
 
@@ -228,10 +238,19 @@ def load_settings(*, config: Path | None) -> Settings:
         return FromFile()
     except ValidationError as exc:
         # only location and message: pydantic's own text would show the offending input, a secret perhaps
-        faults = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}" for e in exc.errors())
+        faults = "; ".join(_fault(error["type"], error["loc"], error["msg"]) for error in exc.errors())
         raise _malformed(path, faults) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, SettingsError) as exc:
         raise _malformed(path, f"{type(exc).__name__}: {exc}") from exc
+
+
+def _fault(fault: str, location: tuple[int | str, ...], message: str) -> str:
+    """One fault of the file in a few words; an unknown key with the known one that may have been meant."""
+    if fault != "extra_forbidden":
+        return f"{'.'.join(map(str, location)) or 'settings'}: {message}"
+    *tables, key = (str(part) for part in location)
+    known = (_TABLES[tables[0]] if tables and tables[0] in _TABLES else Settings).model_fields
+    return f"{'.'.join([*tables, with_close_match(key, known)])}: unknown key"
 
 
 def _require_known_variables() -> None:
@@ -241,9 +260,9 @@ def _require_known_variables() -> None:
         prefix=PREFIX,
         keys={*keys, "CONFIG", *(f"{key.upper()}_FILE" for key in _IN_FILES)},
         nested={
-            "WRITER": [name.upper() for name in WriterTimes.model_fields],
-            "KAFKA": [name.upper() for name in KafkaSettings.model_fields],
-            "API": [name.upper() for name in ApiLimits.model_fields],
+            table.upper(): [name.upper() for name in model.model_fields]
+            for table, model in _TABLES.items()
+            if table != "destination"
         },
     )
 

@@ -117,3 +117,28 @@ def test_known_variables_and_empty_ones_are_no_fault(tmp_path: Path, monkeypatch
     monkeypatch.setenv("apply_ledger_writer", '{"margin": 4}')
     writer = _settings(tmp_path).writer
     assert (writer.lease_ttl, writer.margin) == (50, 4)
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('admin_dns = "canary-value"', "admin_dns (did you mean admin_dsn?): unknown key"),
+        (
+            '[[destination]]\nurl = "http://a"\nbrnch = "canary-value"',
+            "destination.0.brnch (did you mean branch?)",
+        ),
+        ('[writer]\nlease_tll = "canary-value"', "writer.lease_tll (did you mean lease_ttl?): unknown key"),
+        ('[kafka]\nfrobnicate = "canary-value"', "kafka.frobnicate: unknown key"),
+        ('[elsewhere]\nkey = "canary-value"', "elsewhere: unknown key"),
+    ],
+)
+def test_g11_an_unknown_key_of_the_file_is_refused_with_what_may_have_been_meant(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    path = tmp_path / "apply-ledger.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(config=path)
+    assert told in caught.value.found
+    assert "canary-value" not in str(caught.value)
