@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import asyncio
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from ledger.cli.output import next_command, people
 from ledger.cli.serving import WantedParts, serve
 from ledger.cli.session import embedded, ledger_dsns, run_async, run_traced, settings_of
-from ledger.errors import ConfigurationError
+from ledger.errors import ApplyLedgerError, ConfigurationError
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ledger.cli.settings import Settings
+    from ledger.store.embedded import EmbeddedPostgres
+
+_DOWN = "apply-ledger down"
+_SESSIONS_END_WITHIN = 2.0
+_LOOK_EVERY = 0.1
+"""Seconds."""
 
 
 def register(app: typer.Typer) -> None:
@@ -65,7 +72,16 @@ def up(
     return run_traced(serve(settings, WantedParts(metrics_port=metrics_port, metrics_host=metrics_host)))
 
 
-def down(context: typer.Context) -> int:
+class DatabaseInUseError(ApplyLedgerError):
+    """The embedded database is to be stopped, and other processes are at work with it."""
+
+    exit_code: ClassVar[ExitCode] = ExitCode.BUSY
+
+
+def down(
+    context: typer.Context,
+    force: Annotated[bool, typer.Option("--force", help="Stop it although other processes use it.")] = False,
+) -> int:
     """Stop the embedded database. Its data is kept; any command starts it again."""
     settings = settings_of(context)
     _require_embedded(settings, "down")
@@ -79,9 +95,37 @@ def down(context: typer.Context) -> int:
             found="another folder, or one of another user",
             next_action="run `down` as the user who started it, or check APPLY_LEDGER_DATA_DIR",
         )
+    if status.pid is not None and not force:
+        run_async(_require_unused(server))
     stopped = run_async(server.stop())
     people.print(f"the embedded database in {folder} " + ("is stopped" if stopped else "was not running"))
     return ExitCode.DONE
+
+
+async def _require_unused(server: EmbeddedPostgres) -> None:
+    """A service whose database is taken away starts it again, into whatever is being done with its folder."""
+    from ledger.store.embedded_errors import EmbeddedServerError
+    from ledger.store.errors import StoreError
+    from ledger.store.ledger import Ledger
+
+    try:
+        dsns = await server.ensure_running()
+        async with await Ledger.open(dsns.reader, application_name=_DOWN) as ledger:
+            others = await ledger.other_sessions(_DOWN)
+            waited = 0.0
+            while others and waited < _SESSIONS_END_WITHIN:  # those of a command that has just ended
+                await asyncio.sleep(_LOOK_EVERY)
+                waited += _LOOK_EVERY
+                others = await ledger.other_sessions(_DOWN)
+    except (EmbeddedServerError, StoreError):
+        return  # a server that answers nobody serves nobody
+    if others:
+        raise DatabaseInUseError(
+            checked="who is connected to the embedded database",
+            expected="nobody",
+            found=", ".join(f"{name} ({sessions})" for name, sessions in others.items()),
+            next_action="stop these processes first (`work`, `up`, `serve`); --force stops it, and they start it again",
+        )
 
 
 def migrate(

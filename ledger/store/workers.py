@@ -29,6 +29,10 @@ class WorkerQueries(BindingQueries):
         rows = await self._session.rows("worker_beat", worker_id, host, names, held, ttl)
         return [OtherWorker(row["worker_id"], frozenset(row["serves"]), row["held"]) for row in rows]
 
+    async def other_sessions(self, own_name: str) -> dict[str, int]:
+        """Connections to this database by the name of their program, without those of ``own_name``."""
+        return {row["name"]: row["sessions"] for row in await self._session.rows("other_sessions", own_name)}
+
     async def worker_gone(self, worker_id: str) -> None:
         """Say that a worker ends."""
         await self._session.value("worker_gone", worker_id)

@@ -97,3 +97,16 @@ def test_g11_a_database_that_was_stopped_has_not_crashed(cli: CommandLine) -> No
     assert (status.exists, status.pid, status.crashed) == (True, None, False)
     asyncio.run(EmbeddedPostgres(cli.data_dir).ensure_running())
     assert EmbeddedPostgres(cli.data_dir).status().crashed is False
+
+
+@pytest.mark.rules("G11")
+@pytest.mark.usefixtures("service")
+def test_g11_a_database_that_others_use_is_not_stopped_by_the_way(cli: CommandLine) -> None:
+    refused = cli.run("down")
+    assert refused.returncode == 8, refused.stderr
+    assert "DatabaseInUseError" in refused.stderr
+    assert "apply-ledger worker" in refused.stderr
+    assert EmbeddedPostgres(cli.data_dir).status().pid is not None
+    forced = cli.run("down", "--force")
+    assert forced.returncode == 0, forced.stderr
+    assert cli.run("runs").returncode == 0, "any command starts it again"
