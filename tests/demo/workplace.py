@@ -117,7 +117,7 @@ def workplace(
         **(variables or {}),
     }
     (state / "apply-ledger.toml").write_text("", encoding="utf-8")
-    _program(environment, "down")
+    _program(environment, "down", "--force")
     shutil.rmtree(ledger, ignore_errors=True)
     with _sandbox(environment) as url:
         environment["INFRAHUB_ADDRESS"] = url
@@ -127,7 +127,7 @@ def workplace(
         try:
             yield Workplace(state, url, environment)
         finally:
-            _program(environment, "down")
+            _program(environment, "down", "--force")
             if not ledger.is_relative_to(state):
                 shutil.rmtree(ledger, ignore_errors=True)
 
