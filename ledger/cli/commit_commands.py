@@ -79,9 +79,14 @@ def commit(
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
-    placed = run_traced(_commit(settings, run, expected_checksum, reason, actor, policy, config_file))
+
+    async def work() -> tuple[PlacedCommit, bool]:
+        placed = await _commit(settings, run, expected_checksum, reason, actor, policy, config_file)
+        return placed, placed.receipt is not None and await _is_taken_up(settings, placed.commit.binding)
+
+    placed, served = run_traced(work())
     _write_record(_document(placed), output, stream="commit")
-    _say_committed(placed, run, table=output is OutputForm.TABLE)
+    _say_committed(placed, run, table=output is OutputForm.TABLE, served=served)
     return ExitCode.DONE
 
 
@@ -244,14 +249,23 @@ def _document(placed: PlacedCommit) -> dict[str, object]:
     }
 
 
-def _say_committed(placed: PlacedCommit, run: str, *, table: bool) -> None:
+async def _is_taken_up(settings: Settings, binding: DestinationBinding) -> bool:
+    """Whether a process is there to carry out what was just ordered for a destination."""
+    async with open_ledger(settings) as ledger:
+        row = await ledger.binding(binding)
+        return row is not None and await is_served(ledger, row)
+
+
+def _say_committed(placed: PlacedCommit, run: str, *, table: bool, served: bool) -> None:
     order, receipt = placed.commit, placed.receipt
     if table and receipt is None:
         people.print(f"run {order.run_id} published as message {placed.place}")
     elif table and receipt is not None:
         again = "committed" if receipt.first else "had been committed before; nothing changed"
         people.print(f"run {order.run_id} {again} (ledger position {receipt.position})")
-    if receipt is None or receipt.first:
+    if receipt is not None and served:
+        next_command(f"apply-ledger runs show {order.run_id}   (a process serves the destination and carries it out)")
+    elif receipt is None or receipt.first:
         next_command(f"apply-ledger apply {run} --expected-checksum {order.plan_checksum}")
         people.print("      or let a running `apply-ledger work` take it", style="dim")
     else:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def current_projections(dsns: Dsns) -> AsyncIterator[ProjectionStore]:
+async def current_projections(dsns: Dsns, *, tell: bool = True) -> AsyncIterator[ProjectionStore]:
     """Open them, as far as the log goes; an auditor's login reads them as they stand, and is told where they lag.
+
+    ``tell`` is False for a caller that looks for itself whether they lag, and then reads the log.
 
     Raises:
         ProjectionError, StoreError: as :meth:`ledger.store.projections.ProjectionStore.catch_up`.
@@ -30,7 +32,7 @@ async def current_projections(dsns: Dsns) -> AsyncIterator[ProjectionStore]:
             await projections.catch_up()
         except LedgerPermissionError:
             behind = await projections.events_behind()
-            if behind:
+            if behind and tell:
                 note = f"the last {behind:,} events are not counted here yet: this login may only read; `work`, `serve`"
                 people.print(Text.assemble(("note: ", "yellow"), note, " or any command of an operator counts them"))
         yield projections

@@ -11,7 +11,7 @@ from ledger.cli.output import OutputForm, clock, next_command, people, write_doc
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.run_display import binding_line, show_result
 from ledger.cli.run_lookup import binding_of_run, plan_command, run_id_of
-from ledger.cli.run_results import RunResult, are_current, order_document, run_result, state_word, writer_document
+from ledger.cli.run_results import RunResult, order_document, run_result, state_word, writer_document
 from ledger.cli.session import ledger_dsns, require_ledger, run_async, settings_of
 from ledger.exit_codes import ExitCode
 
@@ -34,10 +34,6 @@ COLUMNS = (
     "unknown",
     "waiting",
     "committed_at",
-)
-_BEHIND = (
-    "warning: this login may only read, and the list is behind the log: what came since a process last kept it up to date"
-    " is missing; `runs show RUN` reads the log itself"
 )
 SPARE = ("committed_at", "skipped", "destination", "planned")
 """The first one first: a run's id begins with the time at which it was planned, and newer runs stand first."""

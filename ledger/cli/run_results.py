@@ -111,10 +111,13 @@ async def run_result(dsns: Dsns, ledger: ServedLedger, binding: DestinationBindi
         StoreError: the database.
     """
     from ledger.audit.run_story import steps
+    from ledger.projections.run_summary import fold_run
 
     row = await ledger.binding(binding)
-    async with current_projections(dsns) as projections:
-        summary = await projections.run_summary(row.id, run_id) if row is not None else None
+    async with current_projections(dsns, tell=False) as projections:
+        summary = None if row is None else await projections.run_summary(row.id, run_id)
+        if row is not None and await projections.events_behind():  # this login may not move them; the log says it too
+            summary = fold_run([event async for event in ledger.events(row.id, run_id=run_id)], run_id)
     if row is None or summary is None:
         raise LookupError(f"run {run_id} has no events on {binding}")
     findings = await _findings(ledger, row.id, run_id) if summary.state == "refused" else []

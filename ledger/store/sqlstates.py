@@ -142,7 +142,8 @@ STANDARD_STATES: Mapping[str, Meaning] = {
     "42501": Meaning(
         errors.LedgerPermissionError,
         "a role with the right to do this",
-        "grant ledger_writer and ledger_projector to the login role of APPLY_LEDGER_DSN",
+        "use the login of a service (ledger_writer and ledger_projector granted to its role); an auditor's role only"
+        " reads, and needs none of them",
     ),
     "42883": Meaning(errors.NotMigratedError, "this program's database functions", "run 'apply-ledger migrate'"),
     "42P05": _EXCHANGED,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from consumers.infrahub.sandbox.faults import FaultAnswer, FaultRule
+from ledger.store.embedded import EmbeddedPostgres
 from tests.support.command_here import CommandHere
 from tests.support.command_line import CommandLine
 
@@ -65,17 +67,21 @@ def test_g03_a_run_tells_who_ordered_it_what_happened_and_which_attempts_were_in
 
 def test_130_a_run_that_somebody_else_stopped_says_who_and_why(cli: CommandLine, here: CommandHere) -> None:
     cli.source(*TWO)
-    planned = cli.plan()
+    planned, other = cli.plan(), cli.plan()
+    patient = {"APPLY_LEDGER_WRITER__REQUEST_TIMEOUT": "60", "APPLY_LEDGER_WRITER__LEASE_TTL": "120"}
+    cli.variables.update(patient)  # the answer is held until everything was looked at
     held = cli.sandbox.faults.add(FaultRule(kind="BuiltinTag", branch=cli.branch, hold="before-answer"))
     applying = cli.start("apply", planned["run"], "--expected-checksum", planned["plan_checksum"])
     assert held.wait_reached(60)
     listed, shown = here.run("runs"), here.run("runs", "show", planned["run_id"])
-    assert [" ".join(line.split()[:2]) for line in listed.stdout.splitlines()[1:2]] == [f"{planned['run_id']} running"]
+    assert any(line.split()[:2] == [planned["run_id"], "running"] for line in listed.stdout.splitlines())
     assert f"run {planned['run_id']} running" in shown.stdout
     assert "written by " in shown.stdout
     stopped = here.run("stop", planned["run"], "--actor", "ana", "--reason", "CAB call: freeze")
     assert stopped.returncode == 0, stopped.stderr
     assert "warning" not in stopped.stderr
+    behind = here.run("commit", other["run"], "--expected-checksum", other["plan_checksum"])
+    assert f"next: apply-ledger runs show {other['run_id']} " in behind.stderr
     asked = here.run("runs", "show", planned["run_id"]).stdout
     assert "waiting: stop, ordered " in asked
     held.release()
@@ -106,7 +112,8 @@ def test_an_order_that_nobody_carries_out_is_told_until_somebody_does(cli: Comma
     (row,) = [line for line in listed.stdout.splitlines() if first["run_id"] in line]
     assert "interrupted" in row
     assert "resume by ana" in row
-    assert "1 order waits" in listed.stderr
+    (place,) = [line for line in listed.stderr.splitlines() if f"[{cli.branch}]" in line]
+    assert place.endswith("no writer now · 1 order waits")
     (record,) = [r for r in json.loads(here.run("runs", "-o", "json").stdout) if r["run"] == first["run_id"]]
     assert (record["state"], record["running"]) == ("interrupted", False)
     assert [(order["kind"], order["by"]) for order in record["open_orders"]] == [("resume", "ana")]
@@ -119,7 +126,7 @@ def test_an_order_that_nobody_carries_out_is_told_until_somebody_does(cli: Comma
     assert "looked at it" in done.stderr
     later = here.run("runs")
     assert "resume by ana" not in later.stdout
-    assert "order waits" not in later.stderr
+    assert not any("waits" in line for line in later.stderr.splitlines() if f"[{cli.branch}]" in line)
 
 
 @pytest.mark.rules("G4", "G5")
@@ -147,3 +154,38 @@ def test_g04_a_run_whose_writer_was_killed_is_open_in_every_list_and_names_what_
     told = here.run("runs", "show", planned["run_id"]).stdout
     assert "by writer: take-over after the writer's end" in told
     assert "attempt 1 unknown (WriterDiedError, event " in told
+
+
+def test_a_login_that_only_reads_sees_runs_as_the_log_has_them(cli: CommandLine, here: CommandHere) -> None:
+    dsns = asyncio.run(EmbeddedPostgres(cli.data_dir).ensure_running())
+    auditor = {"APPLY_LEDGER_DSN": dsns.reader}
+    cli.source(*TWO)
+    planned = cli.plan()
+    commit = here.run("commit", planned["run"], "--expected-checksum", planned["plan_checksum"], "--reason", "CHG-1")
+    assert commit.returncode == 0, commit.stderr
+    behind = here.run("runs", **auditor)
+    assert behind.returncode == 0, behind.stderr
+    assert "events are not counted here yet: this login may only read" in behind.stderr
+    assert here.run("apply", planned["run"], "--expected-checksum", planned["plan_checksum"]).returncode == 0
+    told = here.run("runs", "show", planned["run_id"]).stdout
+    seen = here.run("runs", "show", planned["run_id"], **auditor)
+    assert (seen.returncode, seen.stdout) == (0, told)
+    listed = here.run("runs", **auditor)
+    assert "not counted here yet" not in listed.stderr
+    assert planned["run_id"] in listed.stdout
+    assert here.run("rebuild", **auditor).returncode == 1
+
+
+def test_a_run_is_folded_from_the_log_where_its_projection_may_not_be_moved(
+    cli: CommandLine, here: CommandHere
+) -> None:
+    dsns = asyncio.run(EmbeddedPostgres(cli.data_dir).ensure_running())
+    cli.source(*TWO)
+    planned = cli.plan()
+    commit = here.run("commit", planned["run"], "--expected-checksum", planned["plan_checksum"], "--reason", "CHG-1")
+    assert commit.returncode == 0, commit.stderr
+    seen = here.run("runs", "show", planned["run_id"], APPLY_LEDGER_DSN=dsns.reader)
+    assert seen.returncode == 0, seen.stderr
+    assert "not counted" not in seen.stderr
+    assert f"run {planned['run_id']} open" in seen.stdout
+    assert seen.stdout == here.run("runs", "show", planned["run_id"]).stdout
