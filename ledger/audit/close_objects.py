@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ledger.audit.bodies import parsed_object
+from ledger.audit.errors import NeverWrittenError
 from ledger.close_match import with_close_match
 from ledger.plan.describe import identity_text, object_text
 from ledger.store.ledger import Ledger
@@ -19,6 +20,22 @@ _LINES_FOR_OBJECTS = 5_000
 async def known_kinds(ledger: Ledger, rows: Sequence[BindingRow]) -> list[str]:
     """The kinds of the plans that were committed last on these bindings, by name."""
     return sorted({kind for row in rows for kind in await ledger.known_kinds(row.id, among=_LINES_FOR_KINDS)})
+
+
+async def require_known_kind(ledger: Ledger, rows: Sequence[BindingRow], kind: str) -> None:
+    """For whoever asks for a kind and would be shown nothing: a mistyped one must not look like one without an object.
+
+    Raises:
+        NeverWrittenError: the plans that were committed last have no object of this kind.
+    """
+    kinds = await known_kinds(ledger, rows)
+    if kinds and kind not in kinds:
+        raise NeverWrittenError(
+            checked=f"the kind {kind} on {', '.join(str(row.binding) for row in rows)}",
+            expected="one of which a committed plan has an object",
+            found=with_close_match(kind, kinds),
+            next_action="kinds are named as in the schema of the destination; `apply-ledger show RUN` lists a plan's",
+        )
 
 
 async def none_but(ledger: Ledger, rows: Sequence[BindingRow], kind: str, identity: Mapping[str, Any]) -> str:

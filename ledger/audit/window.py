@@ -7,22 +7,27 @@ in order and a time names one of several places; positions always name one.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from ledger.errors import UsageError
 from ledger.store.ledger import Ledger
 from ledger.store.records import BindingRow
 
+_TO_THE_SECOND = re.compile(r"[T ]\d\d:\d\d:\d\d(?![.,\d])")
+
 Place = int | datetime
 """A position, or a moment with its zone."""
 
 
-def place_of(text: str, *, option: str) -> Place:
+def place_of(text: str, *, option: str, ends: bool = False) -> Place:
     """Read a place.
 
     Args:
         text: digits are a position; else a date or time in ISO 8601, in UTC where it names no zone.
         option: whose value it is, for the refusal.
+        ends: whether the place ends what is read: then a time to the second is that whole second, because tables show
+            times like that, and whoever copies one means the event that it stands beside.
 
     Raises:
         UsageError: it is neither.
@@ -31,6 +36,8 @@ def place_of(text: str, *, option: str) -> Place:
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
+        if ends and _TO_THE_SECOND.search(text):
+            moment = moment.replace(microsecond=999_999)
         return (moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment).astimezone(UTC)
     except (ValueError, OverflowError):  # an OverflowError: no year of UTC
         raise UsageError(

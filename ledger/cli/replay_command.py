@@ -12,6 +12,7 @@ import typer
 from ledger.audit.identities import identities_of
 from ledger.cli.chosen_bindings import BranchOption, UrlOption, chosen_bindings, one_binding
 from ledger.cli.drill_command import drill
+from ledger.cli.event_words import event_words
 from ledger.cli.output import (
     OutputForm,
     clock,
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from ledger.events import StoredEvent
     from ledger.store.ledger import BindingRow, Ledger
 
-EVENT_COLUMNS = ("position", "recorded_at", "kind", "run_id", "operation_id", "ordinal", "attempt", "writer_epoch")
+EVENT_COLUMNS = ("position", "recorded_at", "kind", "run_id", "operation_id", "ordinal", "attempt", "writer_epoch",
+                 "says")  # fmt: skip
 STATE_COLUMNS = ("kind", "identity", "position", "recorded_at", "run_id", "in_doubt", "fields")
 STATE_SPARE = ("recorded_at", "run_id")
 DIFF_COLUMNS = ("change", "kind", "identity", "position", "recorded_at", "run_id", "fields")
@@ -133,7 +135,7 @@ def replay(
         ranges: dict[str, object] = {"--after": after, "--from": start, "--to": end, "--limit": limit}
         _refuse_beside_onto(filters | ranges | {"--state": state, "--diff": diff})
         require_ledger(settings)
-        until = None if at is None else place_of(at, option="--at")
+        until = None if at is None else place_of(at, option="--at", ends=True)
         return drill(settings, onto, branch or "main", url, record_branch, until, output)
     _require_one_question(state=state, at=at, diff=diff, kind=kind, identity=identity, record_branch=record_branch)
     wanted = _Wanted(
@@ -143,7 +145,7 @@ def replay(
         operation_id=operation,
         after=after,
         start=None if start is None else place_of(start, option="--from"),
-        end=None if end is None else place_of(end, option="--to"),
+        end=None if end is None else place_of(end, option="--to", ends=True),
         kind=kind,
         identities=identities_of(identity) if identity else (),
     )
@@ -160,14 +162,14 @@ def _asked_for(
     from ledger.audit.window import place_of
 
     if diff is not None:
-        places = (place_of(diff[0], option="--diff"), place_of(diff[1], option="--diff"))
-        return _changes(settings, wanted, places), _Shape("state-diff", DIFF_COLUMNS, STATE_SPARE)
+        places = (place_of(diff[0], option="--diff", ends=True), place_of(diff[1], option="--diff", ends=True))
+        return _changes(settings, wanted, places), _Shape("state-diff", DIFF_COLUMNS, STATE_SPARE, ("fields",))
     if state:
-        place = None if at is None else place_of(at, option="--at")
-        return _states(settings, wanted, place), _Shape("state", STATE_COLUMNS, STATE_SPARE)
+        place = None if at is None else place_of(at, option="--at", ends=True)
+        return _states(settings, wanted, place), _Shape("state", STATE_COLUMNS, STATE_SPARE, ("fields",))
     known = () if wanted.run_id is None else ("run_id",)
-    spare = (*known, "writer_epoch", "attempt", "ordinal", "recorded_at")
-    return _events(settings, wanted), _Shape("events", EVENT_COLUMNS, spare)
+    spare = (*known, "writer_epoch", "attempt", "ordinal", "recorded_at", "says")
+    return _events(settings, wanted), _Shape("events", EVENT_COLUMNS, spare, ("says",))
 
 
 def _refuse_beside_onto(given: Mapping[str, object]) -> None:
@@ -211,11 +213,12 @@ def _together(checked: str, expected: str, found: str, next_action: str) -> Usag
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How a stream is written: its name, and the columns of its table."""
+    """How a stream is written: its name, and the columns of its table, as for :func:`write_rows`."""
 
     stream: str
     columns: Sequence[str]
     spare: Sequence[str]
+    folded: Sequence[str]
 
 
 async def _write(
@@ -236,13 +239,34 @@ async def _write(
 async def _print(records: AsyncIterator[dict[str, Any]], shape: _Shape, limit: int) -> None:
     rows = [_shown(record) async for record in _first(records, limit + 1)]
     shown = rows[:limit]
-    write_rows(shown, form=OutputForm.TABLE, stream=shape.stream, columns=shape.columns, spare=shape.spare)
+    write_rows(
+        shown,
+        form=OutputForm.TABLE,
+        stream=shape.stream,
+        columns=shape.columns,
+        spare=shape.spare,
+        folded=shape.folded,
+    )
+    _tell_place(shape.stream, rows)
     if len(rows) > len(shown):  # to say how many there are would mean to read them all
         people.print(f"the first {len(shown):,}, and more follow; --limit shows more, --from later ones", style="dim")
 
 
+def _tell_place(stream: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Of which place in the log a table of states is; a time or a position beyond the end names another one."""
+    ends = {(row["url"], row["branch"]): row for row in rows} if stream != "events" else {}
+    for (url, branch), row in ends.items():
+        place = f"as of event {row['as_of']:,}" if stream == "state" else f"from event {row['from']:,} to {row['to']:,}"
+        people.print(f"{url} [{branch}]: {place}", style="dim")
+
+
 def _shown(record: dict[str, Any]) -> dict[str, Any]:
-    return {**record, "recorded_at": clock(record["recorded_at"]), "in_doubt": record.get("in_doubt") or None}
+    shown = {**record, "recorded_at": clock(record["recorded_at"]), "in_doubt": record.get("in_doubt") or None}
+    if "body" in record:
+        return shown | {"says": event_words(record["kind"], record["body"]) or None}
+    if not record["fields"] and record.get("delete_recorded"):
+        shown["fields"] = "a plan recorded the wish to delete it"
+    return shown
 
 
 async def _first(records: AsyncIterator[dict[str, Any]], limit: int | None) -> AsyncIterator[dict[str, Any]]:
@@ -288,11 +312,13 @@ async def _of_object_or_run(
 
 
 async def _states(settings: Settings, wanted: _Wanted, at: Place | None) -> AsyncGenerator[dict[str, Any], None]:
+    from ledger.audit.close_objects import require_known_kind
     from ledger.audit.state import state_records
     from ledger.audit.window import last_position
 
     async with open_ledger(settings) as ledger:
-        for row in await chosen_bindings(ledger, wanted.url, wanted.branch):
+        rows, found = await chosen_bindings(ledger, wanted.url, wanted.branch), False
+        for row in rows:
             until = await last_position(ledger, row, at)
             with progress("events") as report:
                 async for record in state_records(
@@ -302,19 +328,24 @@ async def _states(settings: Settings, wanted: _Wanted, at: Place | None) -> Asyn
                     kind=wanted.kind,
                     progress=lambda done, all_: report("folding", done, all_),
                 ):
+                    found = True
                     yield record
+        if wanted.kind is not None and not found:
+            await require_known_kind(ledger, rows, wanted.kind)
 
 
 async def _changes(
     settings: Settings, wanted: _Wanted, places: tuple[Place, Place]
 ) -> AsyncGenerator[dict[str, Any], None]:
     """Two positions mean something in one log only, so there must be one."""
+    from ledger.audit.close_objects import require_known_kind
     from ledger.audit.state import change_records
     from ledger.audit.window import last_position
 
     async with open_ledger(settings) as ledger:
         row = await one_binding(ledger, wanted.url, wanted.branch)
         first, second = [await last_position(ledger, row, place) for place in places]
+        found = False
         with progress("events") as report:
             async for record in change_records(
                 ledger,
@@ -324,4 +355,7 @@ async def _changes(
                 kind=wanted.kind,
                 progress=lambda done, all_: report("folding", done, all_),
             ):
+                found = True
                 yield record
+        if wanted.kind is not None and not found:
+            await require_known_kind(ledger, [row], wanted.kind)

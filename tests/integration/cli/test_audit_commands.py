@@ -58,6 +58,14 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     (change,) = _documents(cli, "replay", "--diff", str(description["position"] - 1), "2999-01-01", *here)
     assert change["fields"] == {"description": {"before": "warm", "after": "hot"}}
     assert cli.run("replay", "--at", "7").returncode == 64
+    events = cli.run("replay", *here).stdout
+    assert "reason first import" in events
+    assert "host " in events
+    times = [line.split()[1] for line in events.splitlines() if "operation.applied" in line]
+    # a time as the table shows it means the event that it stands beside
+    assert times[0] in cli.run("replay", *here, "--to", times[0]).stdout
+    slip = cli.run("replay", "--state", "--kind", "BuiltinTags", *here)
+    assert (slip.returncode, "did you mean BuiltinTag?" in slip.stderr) == (1, True), slip.stderr
     cut = cli.run("replay", *here, "--limit", "2")
     assert (cut.returncode, "the first 2, and more follow" in cut.stderr) == (0, True)
     assert "ERROR" not in cut.stderr
