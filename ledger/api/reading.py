@@ -6,7 +6,7 @@ be short, and its cursor goes on where the looking ended.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from ledger.audit.before_images import coverage_of
 from ledger.audit.bodies import parsed_object
 from ledger.events import StoredEvent
 from ledger.plan.asserted import observed_values
+from ledger.projections.run_lines import RunLine
 from ledger.store.pages import CommittedRun, OperationRow, TimePlace
 from ledger.store.projections import ProjectionStore
 from ledger.store.records import BindingRow
@@ -228,6 +229,11 @@ class LedgerReader:
             items=[views.order_view(row) for row in rows[:limit]],
             next=last and new_cursor(scope, (last.order.inbox_id,)),
         )
+
+    async def run_lines(self, runs: Collection[tuple[int, str]]) -> dict[tuple[int, str], RunLine]:
+        """What is known of each of these runs, by binding and run id; one that the projection has not is left out."""
+        await self._fresh()
+        return await self.ledger.run_lines(runs)
 
     async def orders_of_run(self, binding_id: int, run_id: str, *, limit: int) -> list[models.OrderView]:
         """The newest orders for a run: its commit, resumptions and stops."""

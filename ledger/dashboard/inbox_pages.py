@@ -80,6 +80,7 @@ async def inbox(request: Request, maker: Maker, query: Annotated[InboxQuery, Par
         bindings=bindings,
         chosen=query.binding,
         lists=lists,
+        lines=await reader.run_lines({(row.id, order.run_id) for row, page in lists for order in page.items}),
         alone=len(chosen) == 1,
         deep=cursor is not None,
     )

@@ -59,6 +59,7 @@ async def overview(request: Request, maker: Maker, query: Annotated[Destinations
         signed=signed,
         covered={id_: body and body.position for id_, body in bodies.items()},
         places={row.id: (row.url, row.branch) for row in rows},
+        leases={row.id for row in rows if row.has_live_lease},
         total=len(rows),
         following=following(rows, bindings),
         deep=query.after > 0,
@@ -78,6 +79,7 @@ async def binding(request: Request, maker: Maker, binding_id: BindingId) -> Resp
         binding=found,
         verdict=verdict(found),
         places={found.id: (found.url, found.branch)},
+        leases={found.id} if found.writer.live else set(),
         **await _runs(maker, binding_id),
     )
 

@@ -25,6 +25,7 @@ from ledger.dashboard.run_story import (
     changes,
     failure_of,
     is_open,
+    is_ordered,
     pace_of,
     parts,
     refusal_of,
@@ -34,6 +35,7 @@ from ledger.dashboard.run_story import (
 )
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import object_key
+from ledger.store.records import BindingRow
 
 router = APIRouter()
 
@@ -108,6 +110,7 @@ async def runs(request: Request, maker: Maker, query: Annotated[RunsQuery, Param
         filters=filters,
         filtered=any(value is not None for value in filters.values()),
         places={row.id: (row.url, row.branch) for row in bindings},
+        leases={row.id for row in bindings if row.has_live_lease},
         states=RUN_STATES,
     )
 
@@ -124,13 +127,7 @@ async def run(
     reader = maker.service.reader
     place = await reader.binding_row(binding_id)
     found = await reader.run(binding_id, run_id)
-    # An order to go on with a run that has ended: until a writer takes it up, nothing of the run itself says so.
-    waits = await reader.ledger.run_is_ordered(binding_id, run_id)
     partial = request.headers.get("hx-request") == "true"
-    operations = None if partial else await _operations(maker, found, OperationsQuery())
-    marks = await reader.ledger.run_marks(binding_id, run_id, limit=MOST_STEPS)
-    epochs = sorted({(binding_id, mark.writer_epoch) for mark in marks if mark.writer_epoch is not None})
-    orders = await reader.orders_of_run(binding_id, run_id, limit=MOST_ORDERS)
     return maker.page(
         request,
         "run.html",
@@ -139,25 +136,46 @@ async def run(
         current="/runs",
         run=found,
         place=place,
-        open=is_open(found) or (waits and found.state in RESUMABLE),
-        resumable=found.state in RESUMABLE,
-        parts=parts(found),
         failure=await _failure(maker, request, found),
-        refusal=refusal_of(found),
-        steps=steps(marks),
-        most_steps=MOST_STEPS,
-        pace=pace_of(found, marks, datetime.now(UTC)) if place.has_live_lease else None,
-        writers=writers_of(await reader.ledger.writer_openings(epochs)),
-        orders=orders,
-        most_orders=MOST_ORDERS,
-        policy=policy_words(found.commit.policy.model_dump()),
-        most_findings=MOST_FINDINGS,
-        operations=operations,
+        operations=None if partial else await _operations(maker, found, OperationsQuery()),
         query=OperationsQuery(),
-        # A link may say anything at any time: it is told as long as it is so.
-        ordered=query.ordered if query.ordered and waits_for_a_writer(found, orders, query.ordered) else None,
         outcomes=OUTCOME_FILTERS,
+        **await _told(maker, found, place, query.ordered),
     )
+
+
+async def _told(maker: PageMaker, run: RunDetail, place: BindingRow, ordered: str | None) -> dict[str, Any]:
+    """What a page tells of a run besides its operations."""
+    reader = maker.service.reader
+    marks = await reader.ledger.run_marks(run.binding_id, run.run_id, limit=MOST_STEPS)
+    epochs = sorted({(run.binding_id, mark.writer_epoch) for mark in marks if mark.writer_epoch is not None})
+    orders = await reader.orders_of_run(run.binding_id, run.run_id, limit=MOST_ORDERS)
+    return {
+        "leases": {place.id} if place.has_live_lease else set(),
+        "in_flight": place.in_flight if place.in_flight and place.in_flight.run_id == run.run_id else None,
+        "newest": await _newest_at(maker, place) if run.running else None,
+        # An order to go on with a run that has ended: until a writer takes it up, nothing of the run itself says so.
+        "open": is_open(run) or (run.state in RESUMABLE and is_ordered(orders)),
+        "resumable": run.state in RESUMABLE,
+        "parts": parts(run),
+        "refusal": refusal_of(run),
+        "steps": steps(marks),
+        "most_steps": MOST_STEPS,
+        "pace": pace_of(run, marks, datetime.now(UTC)) if place.has_live_lease else None,
+        "writers": writers_of(await reader.ledger.writer_openings(epochs)),
+        "orders": orders,
+        "most_orders": MOST_ORDERS,
+        "policy": policy_words(run.commit.policy.model_dump()),
+        "most_findings": MOST_FINDINGS,
+        # A link may say anything at any time: it is told as long as it is so.
+        "ordered": ordered if ordered and waits_for_a_writer(run, orders, ordered) else None,
+    }
+
+
+async def _newest_at(maker: PageMaker, place: BindingRow) -> datetime | None:
+    """When the destination's newest event was recorded: while a run is carried out, that is one of it."""
+    found = await maker.service.reader.ledger.events_page(place.id, after=place.head_position - 1, until=None, limit=1)
+    return found[0].recorded_at if found else None
 
 
 async def _failure(maker: PageMaker, request: Request, run: RunDetail) -> Failure | None:

@@ -145,6 +145,11 @@ def writers_of(openings: Sequence[OpeningMark]) -> list[WriterOfRun]:
     return sorted(found, reverse=True)
 
 
+def is_ordered(orders: Sequence[OrderView]) -> bool:
+    """Whether it is ordered to carry a run out; a stop that came too late for its end orders nothing."""
+    return any(order.state == "open" and order.kind != "stop" for order in orders)
+
+
 def waits_for_a_writer(run: RunDetail, orders: Sequence[OrderView], kind: str) -> bool:
     """Whether an order of this kind was given for a run and nobody has begun to carry it out."""
     return any(order.kind == kind and order.state == "open" for order in orders) and (kind == "stop" or not run.running)

@@ -43,7 +43,8 @@ STATES: Mapping[str, State] = {
     "stalled": State("warn", "stalled", "a run was begun, and no process holds the lease"),
     "new": State("quiet", "new", "nothing was ever applied here"),
     # orders, writers and the rest
-    "done": State("good", "done", "carried out"),
+    "done": State("quiet", "closed", "nothing more follows from it; how its run ended is the state of the run"),
+    "carried_out": State("busy", "being carried out", "a writer began with it"),
     "live": State("good", "live", "a process holds the lease"),
     "free": State("quiet", "free", "no process holds the lease"),
     "ok": State("good", "ok", "nothing is wrong"),

@@ -229,10 +229,6 @@ class PageQueries:
         rows = await self._session.rows("waiting_orders")
         return {row["binding_id"]: WaitingOrders(row["orders"], row["since"]) for row in rows}
 
-    async def run_is_ordered(self, binding_id: int, run_id: str) -> bool:
-        """Whether an order for a run is open: its commit, a resumption or a stop."""
-        return bool(await self._session.value("run_is_ordered", binding_id, run_id))
-
     async def orders_page(self, binding_id: int, *, behind: int | None, limit: int) -> list[ClosedOrder]:
         """Orders for the writer of a binding, open and closed, newest first; ``behind`` is a row of the inbox."""
         rows = await self._session.rows("orders_page", binding_id, LAST if behind is None else behind, limit)

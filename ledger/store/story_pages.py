@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from ledger.events import StoredEvent
+from ledger.projections.fold import Key
+from ledger.projections.run_lines import RUN_LINES, RunLine
 from ledger.store.bindings import stored_event
 from ledger.store.pages import END_OF_TIME, LAST, ClosedOrder, TimePlace, closed_order
 from ledger.store.session import Session
@@ -93,3 +95,12 @@ class StoryQueries:
     async def orders_of_run(self, binding_id: int, run_id: str, *, limit: int) -> list[ClosedOrder]:
         """What was ordered for a run, newest first."""
         return [closed_order(row) for row in await self._session.rows("orders_of_run", binding_id, run_id, limit)]
+
+    async def run_lines(self, runs: Collection[tuple[int, str]]) -> dict[tuple[int, str], RunLine]:
+        """The lines of these runs, as far as the projection has come."""
+        bindings, names = [binding_id for binding_id, _ in runs], [run_id for _, run_id in runs]
+        rows = await self._session.rows("lines_of_runs", bindings, names, RUN_LINES.name, RUN_LINES.version)
+        return {
+            (row["binding_id"], row["run_id"]): RunLine.read(row["document"], row["binding_id"], Key(row["run_id"], ""))
+            for row in rows
+        }

@@ -166,6 +166,17 @@ select inbox_id, order_id, kind, run_id, state, body, position, received_at, clo
 where binding_id + 0 = $1 and run_id || '' between $2 and $2
 order by binding_id + 0 desc, run_id || '' desc, inbox_id + 0 desc limit $3;
 
+-- name: lines_of_runs
+-- What is known of each of these runs: binding ($1) and run id ($2) at the same place.
+select n.id as binding_id, n.run_id, d.document
+from unnest($1::bigint[], $2::text[]) as n (id, run_id)
+cross join lateral (
+    select p.document from ledger.projection_document p
+    where p.projection = $3 and p.version = $4 and p.slot = 'live' and p.binding_id = n.id
+      and p.subject = n.run_id and p.item = ''
+    offset 0
+) d;
+
 -- name: binding_heads
 -- Where the logs of these bindings ($1) end.
 select id, head_position from ledger.binding where id = any ($1);
@@ -174,13 +185,6 @@ select id, head_position from ledger.binding where id = any ($1);
 -- How many orders wait on each binding, and since when the oldest one does.
 select binding_id, count(*) as orders, min(received_at) as since from ledger.inbox
 where state = 'open' group by binding_id;
-
--- name: run_is_ordered
--- Whether an order for run $2 of binding $1 is open. Not "exists": that would take the order away, which leads to the
--- index of a run's orders.
-select coalesce((
-    select true from ledger.inbox where binding_id = $1 and run_id between $2 and $2 and state = 'open'
-    order by run_id, kind limit 1), false);
 
 -- name: orders_page
 -- Orders for the writer of a binding, newest first, behind inbox row $2.

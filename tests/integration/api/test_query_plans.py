@@ -23,7 +23,6 @@ PAGES = {
     "events": ["event_pkey"],
     "events_of_run": ["event_of_run"],
     "waiting_orders": ["inbox_open"],
-    "run_is_ordered": ["inbox_one_open_order_of_a_kind"],
     "orders_page": ["inbox_pkey"],
     "refused_messages_page": ["intake_refusal_by_time"],
     "api_token": ["api_token_pkey"],
@@ -34,6 +33,7 @@ PAGES = {
     "refusals_page": ["event_refusal_by_time"],
     "writer_openings": ["event_one_opening"],
     "orders_of_run": ["inbox_of_run"],
+    "lines_of_runs": ["projection_document_pkey"],
 }
 
 

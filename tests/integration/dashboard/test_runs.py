@@ -199,7 +199,7 @@ async def test_a_run_says_which_process_on_which_host_wrote_it_and_what_was_orde
         assert "Written by no process yet" in waits
         orders = re.search(r'(?s)<caption id="orders".*?</table>', page)
         assert orders is not None
-        assert "commit done" in _words(orders[0])
+        assert "commit closed" in _words(orders[0])
 
 
 @pytest.mark.rules("G11")
