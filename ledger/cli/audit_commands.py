@@ -195,12 +195,15 @@ def _show(reports: Sequence[VerifyReport], record: VerificationRecord, output: O
 async def _verify(settings: Settings, url: str | None, branch: str | None, given: _Given) -> list[VerifyReport]:
     from ledger.audit import verify_binding
     from ledger.audit.heads import require_of_these
+    from ledger.audit.verify import in_one_spelling
 
     start = given.start
     checkpoints = [*given.kept, *([start] if start is not None else [])]
     async with open_ledger(settings) as ledger:
         reports = []
         rows = await chosen_bindings(ledger, url, branch)
+        # one that somebody put in under another spelling is a finding of every other one
+        rows = [row for row in rows if in_one_spelling(row)] or rows
         require_of_these(checkpoints, rows)
         for row in [row for row in rows if start is None or start.is_of(row.url, row.branch)]:
             with progress("events") as report:

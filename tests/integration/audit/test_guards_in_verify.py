@@ -80,10 +80,13 @@ async def test_g08_what_changes_or_hides_rows_is_found(told_dsns: dict[str, str]
 
 
 @pytest.mark.rules("G8")
-async def test_g08_a_second_log_of_a_destination_in_another_spelling_is_found(told_dsns: dict[str, str]) -> None:
+@pytest.mark.parametrize("url", ["upper(url)", "url || '/'", "'no address'"])
+async def test_g08_a_second_log_of_a_destination_in_another_spelling_is_found(
+    told_dsns: dict[str, str], url: str
+) -> None:
     guards = await _after(
         told_dsns,
-        "insert into ledger.binding (url, branch) select upper(url), branch from ledger.binding",
+        f"insert into ledger.binding (url, branch) select {url}, branch from ledger.binding",
     )
     assert [finding.name for finding in guards.findings] == ["BindingSpelledOtherwise"]
 
