@@ -20,6 +20,7 @@ from ledger.cli.progress import Report, progress
 from ledger.cli.run_lookup import find_run_directory
 from ledger.cli.run_results import RunResult, order_document, run_result
 from ledger.cli.session import infrahub_settings, known_schemas, ledger_dsns
+from ledger.cli.verification_record import say_ledger
 from ledger.errors import ApplyLedgerError
 from ledger.exit_codes import ExitCode
 from ledger.printable import words
@@ -74,6 +75,7 @@ async def carry_out(
     """
     from ledger.store.served import ServedLedger
 
+    say_ledger(settings)
     dsns = await ledger_dsns(settings)
     ends = _Ends(asyncio.Event(), asyncio.Event())
     async with await ServedLedger.open(dsns.writer) as ledger:

@@ -13,6 +13,7 @@ from ledger.cli.run_display import binding_line, show_result
 from ledger.cli.run_lookup import binding_of_run, plan_command, run_id_of
 from ledger.cli.run_results import RunResult, order_document, run_result, state_word, writer_document
 from ledger.cli.session import ledger_dsns, require_ledger, run_async, settings_of
+from ledger.cli.verification_record import say_ledger
 from ledger.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def list_runs(
     shown = rows[:limit]
     left_out = set() if len(bindings) > 1 else {"destination"}
     if output is OutputForm.TABLE:
+        say_ledger(settings)
         for binding, orders in bindings:
             people.print(binding_line(binding, orders))
         shown = [_table_row(row) for row in shown]

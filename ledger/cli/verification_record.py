@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from rich.text import Text
+
+from ledger.cli.output import people
 from ledger.cli.session import embedded
 from ledger.commit import utc_text
 
@@ -78,6 +81,11 @@ def recorded(subject: str, keys: Sequence[VerifyingKey], files: Mapping[str, byt
         keys=tuple(f"{key.name}+{key.key_hash.hex()}" for key in keys),
         notes=tuple((name, hashlib.sha256(data).hexdigest()) for name, data in files.items()),
     )
+
+
+def say_ledger(settings: Settings) -> None:
+    """Name the ledger that a command uses: in another shell, or from another folder, it may be another one."""
+    people.print(Text(ledger_subject(settings), style="dim"), soft_wrap=True)
 
 
 def ledger_subject(settings: Settings) -> str:
