@@ -13,6 +13,7 @@ from ledger.api.errors import IdempotencyConflictError, NotThereError, not_there
 from ledger.api.models import Receipt
 from ledger.cli.committing import PlacedCommit, order_resume, place_commit_in
 from ledger.cli.known_secrets import refuse_secrets
+from ledger.cli.reasons import require_reason
 from ledger.cli.run_lookup import RunNotFoundError, find_run_directory
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class CommandOrders:
     def _built(self, order: CommitOrder, actor: str, traceparent: str | None) -> PlanCommit:
         from producers.commit import build_commit
 
+        require_reason(self._settings, order.reason)
         refuse_secrets(self._settings, reason=order.reason)
         try:
             folder = find_run_directory(self._settings.cache_dir, order.run)
@@ -78,6 +80,7 @@ class CommandOrders:
 
     async def resume(self, run: RunName, order: ResumeOrder, *, actor: str, order_id: uuid.UUID | None) -> Receipt:
         """Go on with a run, as ``apply-ledger resume --no-wait`` does."""
+        require_reason(self._settings, order.reason)
         await asyncio.to_thread(refuse_secrets, self._settings, reason=order.reason)
         row = await self._row(run)
         receipt, policy = await order_resume(
@@ -95,6 +98,7 @@ class CommandOrders:
 
     async def stop(self, run: RunName, order: StopOrder, *, actor: str, order_id: uuid.UUID | None) -> Receipt:
         """Stop a run, as ``apply-ledger stop`` does."""
+        require_reason(self._settings, order.reason)
         await asyncio.to_thread(refuse_secrets, self._settings, reason=order.reason)
         row = await self._row(run)
         receipt = await self._ledger.submit_stop(

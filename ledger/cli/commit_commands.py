@@ -39,6 +39,7 @@ from ledger.cli.order_options import (
 )
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
 from ledger.cli.plan_commands import OutputOption, RunArgument
+from ledger.cli.reasons import require_reason
 from ledger.cli.run_display import show_result
 from ledger.cli.run_lookup import binding_of_run, find_run_directory, plan_command, run_id_of
 from ledger.cli.run_results import RunResult, is_served
@@ -78,6 +79,7 @@ def commit(
     """Give the order to apply a reviewed plan; the writer of the destination carries orders out one after the other."""
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
+    require_reason(settings, reason)
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
 
     async def work() -> tuple[PlacedCommit, bool]:
@@ -108,6 +110,7 @@ def apply(
     """Commit a reviewed plan and wait for its end; if no process serves the destination, be its writer."""
     policy = _policy(on_unknown, on_crash, on_overlap, allow_stale, allow_destination_change)
     settings = settings_of(context)
+    require_reason(settings, reason)
     refuse_secrets(settings, config_file=config_file, reason=reason, actor=actor)
 
     async def work() -> RunResult:
@@ -151,6 +154,7 @@ def resume(
         allow_destination_change=allow_destination_change,
     )
     settings = settings_of(context)
+    require_reason(settings, reason)
     refuse_secrets(settings, reason=reason, actor=actor)
     run_id = run_id_of(run)
     by = actor or _this_user()
@@ -179,6 +183,7 @@ def resume(
 def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", actor: ActorOption = None) -> int:
     """Stop a run between two operations. What was written stays written; `resume` continues the run."""
     settings = settings_of(context)
+    require_reason(settings, reason)
     refuse_secrets(settings, reason=reason, actor=actor)
     run_id = run_id_of(run)
 

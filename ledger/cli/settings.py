@@ -132,6 +132,7 @@ class Settings(BaseSettings):
     writer: WriterTimes = WriterTimes()
     kafka: KafkaSettings = KafkaSettings()
     api: ApiLimits = ApiLimits()
+    require_reason: bool = False
     log_level: LogLevel = "warning"
     destination: tuple[DestinationSettings, ...] = ()
 

@@ -86,6 +86,25 @@ async def test_g01_a_resumption_keeps_the_policy_of_its_commit_where_it_names_no
     assert order.body["policy"] == wanted.model_dump()
 
 
+async def test_where_a_reason_is_wanted_no_order_is_taken_without_one(
+    postgres18_ledger_dsns: dict[str, str], recording: Recorder, tmp_path: Path
+) -> None:
+    await several_runs(recording)
+    before = await recording.ledger.open_orders(1)
+    destination = DestinationSettings(url=BINDING.url, branch=BINDING.branch)
+    strict = Settings(destination=(destination,), cache_dir=tmp_path / "runs", require_reason=True)
+    async with (
+        await ServedLedger.open(postgres18_ledger_dsns["writer"], allow_unsafe_fsync=True) as ledger,
+        served(postgres18_ledger_dsns, orders=CommandOrders(strict, ledger)) as api,
+    ):
+        commit = {"run": "netbox/run-5", "expected_checksum": "ab" * 32}
+        for path, body in ((RESUME, {}), (STOP, {"reason": " "}), (f"{BASE}/commits", commit)):
+            refused = await _post(api, path, body, status=422)
+            assert refused["code"] == "ReasonRequiredError", path
+        assert await recording.ledger.open_orders(1) == before
+        await _post(api, STOP, {"reason": "CHG-1"})
+
+
 async def test_a_stop_reaches_the_inbox(ordering: Served, recording: Recorder) -> None:
     receipt = await _post(ordering, STOP, {"reason": "lunch"})
     stop = await recording.ledger.pending_stop(1, "run-3")
