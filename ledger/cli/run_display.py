@@ -63,7 +63,8 @@ def print_run(document: Mapping[str, Any]) -> None:
         earlier = f"  this attempt wrote nothing; writes of earlier attempts stay: {counts[1]}"
         console.print(Text(earlier, style="yellow"), soft_wrap=True)
     _print_failure(document)
-    _print_attempts(document["attempts"])
+    told = {document["failed_operation"]}
+    _print_attempts([it for it in document["attempts"] if len(it["attempts"]) > 1 or it["operation_id"] not in told])
     if document["skipped_delete_count"]:
         skipped = f"  warning: {document['skipped_delete_count']:,} recorded deletes were not executed"
         console.print(Text(skipped, style="yellow"))
