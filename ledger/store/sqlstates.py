@@ -187,6 +187,9 @@ _TRANSIENT = frozenset(
 )
 
 
+_UNTOLD = frozenset({"owner"})
+"""Facts that stay out of messages and logs: together with the epoch, an owner would be the right to write."""
+
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 """Everything that the driver and the network can raise."""
 
@@ -216,11 +219,15 @@ def translated(error: BaseException, *, doing: str) -> StoreError:
     meaning = OWN_STATES.get(state) or STANDARD_STATES.get(state) or CLASSES.get(state[:2], _UNKNOWN)
     facts = _facts(error) if state in OWN_STATES else _constraint(error)
     # DETAIL of standard states may quote values; it is left out of the text (G12).
-    told = ", ".join(f"{name} {value}" for name, value in facts.items())
+    told = ", ".join(f"{name} {_shown(value)}" for name, value in facts.items() if name not in _UNTOLD)
     said = str(error.args[0]) if error.args else state
     # Our own messages say it all; a state of the server's is what its manual and a search find.
     found = (said if state in OWN_STATES else f"{said} [{state}]") + (f" ({told})" if told else "")
     return _build(meaning, doing, found, facts)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
 def _build(meaning: Meaning, doing: str, found: str, facts: Mapping[str, Any]) -> StoreError:

@@ -105,6 +105,15 @@ def test_the_facts_of_an_own_state_come_from_its_detail() -> None:
         assert translated(server_error("LG001", "gone", D=detail), doing="an append").facts == {}
 
 
+@pytest.mark.rules("G2", "G12")
+def test_g02_who_is_told_that_a_lease_is_held_does_not_learn_with_what_it_is_written_under() -> None:
+    detail = '{"owner": "3f1c", "host": "there", "epoch": 7, "seconds": 59.820127}'
+    error = translated(server_error("LG003", "held", D=detail), doing="the claim")
+    assert error.found == "held (host there, epoch 7, seconds 59.8)"
+    assert error.facts["owner"] == "3f1c"  # the program itself compares it
+    assert "3f1c" not in str(error)
+
+
 @pytest.mark.rules("G12")
 def test_g12_the_detail_of_a_standard_state_is_left_out_because_it_quotes_values() -> None:
     error = translated(server_error("23505", "duplicate key", D="Key (x)=(secret) exists", n="some_key"), doing="it")
