@@ -291,7 +291,7 @@ class RunApplication:
         await self._finish(self._recorder.ended_event("run.applied"))
         skipped = len(self._history.skipped)
         if skipped:
-            _log.warning("recorded deletes were not executed", run_id=self._history.run_id, count=skipped)
+            _log.info("recorded deletes were not executed", run_id=self._history.run_id, count=skipped)
         return "run.applied"
 
     async def _finish(

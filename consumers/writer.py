@@ -53,6 +53,9 @@ _CLAIM_AGAIN = (
 """After these errors a serving writer claims again; every other error is raised to the caller."""
 
 
+_MOST_FINDINGS = 3
+"""Of a refusal that are logged; all of them are in the ledger."""
+
 _LONGEST_PAUSE = 60.0
 """Seconds between two attempts at an order that waits."""
 
@@ -135,12 +138,17 @@ class BindingWriter:
             try:
                 async with self._session() as worker:
                     told = ""
+                    self._tell_taken_over(worker.keeper)
                     with self._turns.holding(self._binding):
                         await self._serve(worker, stop)
             except _CLAIM_AGAIN as exc:
                 if _whose_turn(exc) != told:
                     told = _whose_turn(exc)
-                    _log.warning("not writing now", url=self._binding.url, branch=self._binding.branch, error=str(exc))
+                    place = {"url": self._binding.url, "branch": self._binding.branch}
+                    if isinstance(exc, LeaseHeldError):  # a standby is as it should be
+                        _log.info("not writing now", **place, error=str(exc))
+                    else:
+                        _log.warning("not writing now", **place, error=str(exc))
                 self._observe(WriterProgress("claiming", seconds=_seconds_held(exc), detail=str(exc)))
                 await _wait(stop, self._settings.poll_interval)
 
@@ -280,7 +288,7 @@ class BindingWriter:
                 continue
             began = self._clock()
             try:
-                await worker.carry_out(order, self._control(worker.ledger, worker.keeper, order, leave=stop))
+                outcome = await worker.carry_out(order, self._control(worker.ledger, worker.keeper, order, leave=stop))
             except ORDERS_WAIT as exc:
                 if str(exc) != told:
                     told = str(exc)
@@ -289,6 +297,33 @@ class BindingWriter:
                 await _wait(stop, max(self._settings.poll_interval, min(self._clock() - began, _LONGEST_PAUSE)))
             else:
                 told = ""
+                self._tell_end(outcome)
+
+    def _tell_taken_over(self, keeper: LeaseKeeper) -> None:
+        mark = keeper.lease.in_flight
+        if mark is not None:
+            _log.warning(
+                "a run was taken over from a writer that is gone",
+                url=self._binding.url,
+                branch=self._binding.branch,
+                run_id=mark.run_id,
+                ordinal=mark.ordinal,
+            )
+
+    def _tell_end(self, outcome: RunOutcome) -> None:
+        """What a person has to look at is told at the usual level of the log, what went well one level below."""
+        findings = "; ".join(f"{finding.name}: {finding.found}" for finding in outcome.findings[:_MOST_FINDINGS])
+        told = {
+            "url": self._binding.url,
+            "branch": self._binding.branch,
+            "run_id": outcome.run_id,
+            "ending": outcome.ending,
+            **({"findings": findings} if findings else {}),
+        }
+        if outcome.ending in ("run.applied", "left_open"):
+            _log.info("a run has ended", **told)
+        else:
+            _log.warning("a run has ended", **told)
 
     async def _next(self, worker: RunWorker, *, until: str | None = None) -> Order | None:
         """The next order; with ``until`` only as long as something is ordered for that run."""

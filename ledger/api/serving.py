@@ -142,7 +142,7 @@ def listen(host: str, port: int, *, local: bool) -> socket.socket:
         UnguardedAddressError: local mode on an address that others can reach.
         ApiAddressError: it cannot be listened on.
     """
-    if local and not _is_loopback(host):
+    if local and not is_loopback(host):
         raise UnguardedAddressError(
             checked="--local and --host",
             expected="a loopback address: 127.0.0.1, ::1 or localhost",
@@ -160,7 +160,7 @@ def listen(host: str, port: int, *, local: bool) -> socket.socket:
         ) from exc
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether a host is loopback by itself; any other name may lead elsewhere tomorrow."""
     if host == "localhost":
         return True

@@ -97,12 +97,25 @@ async def _serve(
                 address = address_of(listener, tls=tls is not None)
                 people.print(f"the ledger at {address}/api/v1")
                 people.print(f"its pages at {address}/")
+                _warn_of_plain_http(host, settings, tls)
                 _say_who_may_ask(local=local, any_works=any(item.works for item in await ledger.tokens()))
                 await serve_until(stop, app, service, listener, certificate=tls and Certificate(*tls))
     finally:
         listener.close()
     people.print("stopped")
     return ExitCode.DONE
+
+
+def _warn_of_plain_http(host: str, settings: Settings, tls: tuple[Path, Path] | None) -> None:
+    """Tokens and sessions that pass a network in clear can be read on it."""
+    from ledger.api.serving import is_loopback
+
+    if tls is None and not settings.api.secure_cookies and not is_loopback(host):
+        people.print(
+            "warning: tokens and pages pass the network in clear; give --tls-certificate and --tls-key or, if something"
+            " in front speaks TLS, set api.secure_cookies",
+            style="yellow",
+        )
 
 
 def _say_who_may_ask(*, local: bool, any_works: bool) -> None:

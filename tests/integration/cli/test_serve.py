@@ -91,6 +91,22 @@ def test_tokens_are_made_listed_used_and_revoked(cli: CommandLine, here: Command
     assert (secret.returncode, token in secret.stderr) == (64, False)
 
 
+@pytest.mark.rules("G12")
+@pytest.mark.parametrize(
+    ("variables", "warned"),
+    [({}, True), ({"APPLY_LEDGER_API__SECURE_COOKIES": "true"}, False)],
+    ids=["plain", "proxied"],
+)
+def test_g12_plain_http_is_warned_of(cli: CommandLine, variables: dict[str, str], warned: bool) -> None:
+    cli.variables |= variables
+    process = cli.start("serve", "--port", "0", "--host", "0.0.0.0")
+    assert process.stderr is not None
+    third = [process.stderr.readline() for _ in range(3)][-1]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert ("pass the network in clear" in third) is warned
+
+
 def test_local_mode_on_an_address_that_others_reach_is_refused(here: CommandHere) -> None:
     done = here.run("serve", "--local", "--host", "0.0.0.0", "--port", "0")
     assert (done.returncode, "UnguardedAddressError" in done.stderr) == (1, True)

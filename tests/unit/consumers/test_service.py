@@ -14,6 +14,7 @@ from ledger.errors import ConfigurationError
 from ledger.plan.model import PlannedOperation
 from ledger.store.errors import LedgerUnavailableError
 from tests.support.committed_plans import tag
+from tests.support.scripted_destination import refused
 from tests.support.waiting import until
 from tests.support.writer_bench import Bench
 
@@ -70,7 +71,25 @@ async def test_a_writer_in_reserve_tells_once_who_holds_the_binding(bench: Bench
         await until(lambda: looked(6))
         stop.set()
         await task
-    assert [entry["event"] for entry in logs] == ["not writing now"] * 2
+    # as a standby should be: nothing that anybody has to look at
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("not writing now", "info")] * 2
+
+
+@pytest.mark.rules("G11")
+async def test_g11_the_log_tells_what_a_person_has_to_look_at_and_what_went_well_one_level_below(bench: Bench) -> None:
+    failing = bench.commit([tag("a")], run_id="run-1")
+    bench.commit([tag("b")], run_id="run-2", commit={"config_version": "another"})
+    bench.commit([tag("c")], run_id="run-3")
+    bench.destination.answers = {failing[0].operation_id: [refused()]}
+    with capture_logs() as logs:
+        await _serve(bench, lambda: "run.applied" in bench.ledger.kinds("run-3"))
+    ends = [entry for entry in logs if entry["event"] == "a run has ended"]
+    assert [(entry["run_id"], entry["ending"], entry["log_level"]) for entry in ends] == [
+        ("run-1", "run.failed", "warning"),
+        ("run-2", "plan.refused", "warning"),
+        ("run-3", "run.applied", "info"),
+    ]
+    assert ends[1]["findings"].startswith("config_version: ")
 
 
 @pytest.mark.rules("G4")
