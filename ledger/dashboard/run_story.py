@@ -93,7 +93,7 @@ def only_a_fresh_plan_helps(advice: str) -> bool:
 
 def without_advice(message: str | None, advice: str | None) -> str | None:
     """A message without what is to be done next, which a page shows beside it."""
-    return message.removesuffix(f" Next: {advice}") if message and advice else message
+    return message.replace(f" Next: {advice}", "", 1) if message and advice else message
 
 
 class Pace(NamedTuple):

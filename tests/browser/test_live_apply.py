@@ -63,6 +63,7 @@ async def test_g05_a_plan_is_committed_fails_and_is_resumed_from_the_page_by_key
         assert await asyncio.to_thread(held.wait_reached, 60.0)
         await expect(page.locator(".chip").first).to_have_text("applying")
         await expect(_count(window, "applied")).to_have_text("1")
+        await expect(page.get_by_text("The plan is committed.")).to_have_count(0)
         await window.require_accessible()
         held.release()
         # nobody loads the page again: it follows
@@ -76,6 +77,9 @@ async def test_g05_a_plan_is_committed_fails_and_is_resumed_from_the_page_by_key
         await expect(_count(window, "applied")).to_have_text("3")
         await expect(_count(window, "unknown")).to_have_text("1")
         await expect(_count(window, "not attempted")).to_have_text("2")
+        await expect(_fact(window, "applied_operations")).to_have_text("3")
+        await expect(_fact(window, "may_have_partially_written")).to_have_text("yes")
+        await expect(page.locator("#progress .notice.good")).to_have_count(0)
         await window.require_accessible()
         faults.clear()
         await window.tab_to("Resume…")
@@ -88,6 +92,14 @@ async def test_g05_a_plan_is_committed_fails_and_is_resumed_from_the_page_by_key
         await expect(_count(window, "applied")).to_have_text("6")
         await expect(page.locator(".chip").first).to_have_text("applied")
         await expect(page.locator("#progress > .refusal")).to_have_count(0)
+        # all of the page is of the end, without being loaded again: what was ordered, what came of it, until when
+        await expect(_fact(window, "applied_operations")).to_have_text("6")
+        await expect(_fact(window, "may_have_partially_written")).to_have_text("no")
+        orders = page.get_by_role("region", name="What was ordered for this run")
+        await expect(orders.locator("tbody .chip")).to_have_text(["closed", "closed"])
+        await expect(page.locator("dt", has_text=re.compile("^Ended$")).locator("+ dd")).to_contain_text("UTC")
+        await expect(page.locator("#progress .notice.good")).to_have_count(0)
+        await expect(page.locator("#operations td .chip")).to_have_text(["applied"] * 6)
         await expect(page.get_by_text("from the page <b>by keys</b>").first).to_be_visible()
         await window.require_accessible()
         await window.require_clean()
@@ -112,3 +124,7 @@ async def test_a_database_that_is_away_is_told_and_found_again(live: LiveSite, b
 
 def _count(window: Watched, name: str) -> Locator:
     return window.page.locator(".counts li", has=window.page.locator(".key", has_text=name)).locator(".count").first
+
+
+def _fact(window: Watched, key: str) -> Locator:
+    return window.page.locator("dt", has=window.page.locator("code", has_text=key)).locator("+ dd").first

@@ -113,19 +113,20 @@
   const mark = (part, isStale) => {
     for (const notice of part.querySelectorAll("[data-stale]")) notice.hidden = !isStale;
   };
+  // What somebody opened to read stays open when the part around it comes anew; it is known by what it is called.
+  let opened = new Set();
+  const called = (details) => details.querySelector("summary")?.textContent.trim();
+  const detailsOf = (parts) => [...document.querySelectorAll("#progress, #operations")].flatMap((part) => [...part.querySelectorAll(parts)]);
   // Whether somebody asked for the operations that come: what they pressed is gone when these are there.
   let isAskedFor = false;
   document.addEventListener("htmx:before:swap", (event) => {
     const source = event.detail?.ctx?.sourceElement;
+    opened = new Set(detailsOf("details[open]").map(called));
     isAskedFor = source?.matches?.("#operations-next, #operations-first, #operations form") ?? false;
     const part = partOf(event.target);
     if (part === null || (event.detail?.ctx?.response?.status ?? 0) < 400) return;
     event.preventDefault();
     mark(part, true);
-  });
-  // What somebody opened to read stays open when the part around it comes anew.
-  document.addEventListener("htmx:before:morph:attr", (event) => {
-    if (event.detail?.attrName === "open" && event.target.tagName === "DETAILS") event.preventDefault();
   });
   document.addEventListener("htmx:error", () => {
     for (const part of document.querySelectorAll(PARTS)) mark(part, true);
@@ -142,6 +143,7 @@
     } else {
       say(document.querySelector("[data-say]")?.dataset.say ?? "");
     }
+    for (const details of detailsOf("details:not([open])")) details.open = opened.has(called(details));
     tellAges();
     follow();
     if (wasLive && document.querySelector("[data-live]") === null) {

@@ -1,4 +1,4 @@
-"""What is to be done about a run, how fast it goes, who wrote it: from what was recorded, whatever somebody put there."""
+"""What is to be done about a run, how fast it goes, who wrote it: from what was recorded, whatever that is."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ def test_an_advice_that_names_another_way_too_leaves_it_to_its_reader(advice: st
     assert refusal_in({"findings": [{"next_action": "x"}, {"next_action": advice}]}).is_of_the_plan == fresh
 
 
-def test_what_to_do_next_is_taken_off_the_end_of_a_message_alone() -> None:
+def test_what_to_do_next_is_taken_out_of_a_message_that_says_it_as_refusals_do() -> None:
     assert without_advice("gone. Next: plan again", "plan again") == "gone."
+    assert without_advice("gone. Next: plan again It may have written.", "plan again") == "gone. It may have written."
     assert without_advice("Next: plan again is what it said", "plan again") == "Next: plan again is what it said"
     assert without_advice("gone. Next: plan again", None) == "gone. Next: plan again"
     assert without_advice(None, "plan again") is None
