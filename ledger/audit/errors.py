@@ -48,6 +48,10 @@ class NoTrustedKeyError(ApplyLedgerError):
     """A checkpoint cannot be checked without a public key that is known to be genuine."""
 
 
+class NoteNotTrustedError(ApplyLedgerError):
+    """A note that was given has no signature of a key that was given: it says nothing of the ledger, good or bad."""
+
+
 class CheckpointRefusedError(ApplyLedgerError):
     """Nothing was signed: the log does not extend what was signed before, or a checkpoint of ours was changed."""
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ledger.audit.checkpoint import Checkpoint, ReadCheckpoint, read_checkpoint
-from ledger.audit.errors import CheckpointOfNoBindingError, NoTrustedKeyError
+from ledger.audit.errors import CheckpointOfNoBindingError, NoteNotTrustedError, NoTrustedKeyError
 from ledger.audit.merkle import Frontier
 from ledger.audit.recorded_notes import RecordedNotes, Seal, checkpoint_body, frontier_of, note_of
 from ledger.audit.report import COMPARE_COPIES, LevelReport
@@ -23,6 +23,8 @@ from ledger.chain import GENESIS
 from ledger.events import CheckpointPublished, PlanSealed, StoredEvent
 from ledger.store.checkpoints import CheckpointMark
 from ledger.store.records import BindingRow
+
+_ASK_AGAIN = "have note and public key given to you again by whoever keeps them; this one says nothing of the ledger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,21 @@ def require_of_these(kept: Sequence[TrustedCheckpoint], rows: Sequence[BindingRo
                 found=", ".join(str(row.binding) for row in rows) or "no binding",
                 next_action="check which binding was named and which ledger this is; a binding is never removed",
             )
+
+
+def require_signed(trusted: TrustedCheckpoint, keys: Sequence[VerifyingKey]) -> None:
+    """A note of another key, or one that was changed, is trouble with the evidence and none with the ledger.
+
+    Raises:
+        NoteNotTrustedError: none of the keys signed it.
+    """
+    if not trusted.signers:
+        raise NoteNotTrustedError(
+            checked=f"the signature of {trusted.name}",
+            expected=f"one by {', '.join(f'{key.name}+{key.key_hash.hex()}' for key in keys)}",
+            found="none: the note was changed since it was signed, or another key signed it",
+            next_action=_ASK_AGAIN,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +334,7 @@ def _require_signed(trusted: TrustedCheckpoint, report: LevelReport) -> None:
             checked=f"the signature of {trusted.name}",
             expected="one by a key that is trusted",
             found="none; the file was changed, or another key signed it",
+            next_action=_ASK_AGAIN,
         )
 
 

@@ -117,18 +117,25 @@ async def _line(ledger: Ledger, row: BindingRow, run_id: str, operation_id: str)
 async def _events(ledger: Ledger, row: BindingRow, run_id: str, operation_id: str) -> list[StoredEvent]:
     """The commit, the resumptions of the run and the operation's outcomes.
 
-    What else there is of the run is left out: ``run.started`` may name objects of other operations.
+    What else there is of the run is left out: ``run.started`` may name objects of other operations. It is a resumption
+    where somebody had a run begin that had been refused before.
     """
     events = [
         event
         async for event in ledger.events(row.id, until=row.head_position, run_id=run_id)
-        if event.kind in _OF_THE_RUN or (event.kind in OUTCOME_KINDS and event.operation_id == operation_id)
+        if event.kind in _OF_THE_RUN
+        or (event.kind in OUTCOME_KINDS and event.operation_id == operation_id)
+        or _is_start_on_somebodys_word(event)
     ]
     outcomes = [event.position for event in events if event.kind in OUTCOME_KINDS]
     if not outcomes:
         raise _not_provable(run_id, operation_id, "an operation that was attempted", "no outcome of it")
     # What came after the last outcome says nothing about it.
     return [event for event in events if event.position <= outcomes[-1]]
+
+
+def _is_start_on_somebodys_word(event: StoredEvent) -> bool:
+    return event.kind == "run.started" and (parsed_object(event.body) or {}).get("by") is not None
 
 
 async def _checkpoint(ledger: Ledger, row: BindingRow, checksum: str, last: int) -> tuple[str, int, int]:
@@ -147,7 +154,8 @@ async def _checkpoint(ledger: Ledger, row: BindingRow, checksum: str, last: int)
         checked=f"the checkpoints behind position {last:,}",
         expected="one that covers the operation's outcome and the seal of its plan",
         found="none",
-        next_action="publish one: apply-ledger checkpoint publish",
+        next_action="run `apply-ledger verify` with any checkpoint that was kept; if none ever was published:"
+        " apply-ledger checkpoint publish",
     )
 
 

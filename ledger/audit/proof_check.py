@@ -19,9 +19,18 @@ from ledger.audit.signed_note import VerifyingKey
 from ledger.chain import event_hash
 from ledger.commit import PlanCommit
 from ledger.errors import Finding
-from ledger.events import BODIES, OUTCOME_KINDS, Body, PlanCommitted, PlanSealed, StoredEvent
+from ledger.events import (
+    BODIES,
+    OUTCOME_KINDS,
+    Body,
+    PlanCommitted,
+    PlanSealed,
+    RunResumed,
+    RunStarted,
+    StoredEvent,
+)
 
-_KINDS = OUTCOME_KINDS | {"plan.committed", "run.resumed", "plan.sealed"}
+_KINDS = OUTCOME_KINDS | {"plan.committed", "run.started", "run.resumed", "plan.sealed"}
 MAX_PROOF_BYTES = 64 * 1024 * 1024
 
 NOT_PROVEN = (
@@ -104,6 +113,7 @@ class _Shown:
     commit: PlanCommit
     line: OperationLine
     outcomes: Sequence[_Held]
+    resumptions: Sequence[_Held]
 
 
 class Proof(_Closed):
@@ -284,7 +294,8 @@ def _shown(proof: Proof, held: Sequence[_Held], checkpoint: Checkpoint, checked:
     )
     if proof.about != proven:
         checked.wrong("ProofOfSomethingElse", "what the proof says it is about", str(proven), str(proof.about))
-    return _Shown(commit, line, outcomes)
+    resumptions = [item for item in held if isinstance(item.body, RunResumed | RunStarted)]
+    return _Shown(commit, line, outcomes, resumptions)
 
 
 def _compare_outcomes(outcomes: Sequence[_Held], line: OperationLine, ordinal: int, checked: CheckedProof) -> None:
@@ -322,6 +333,11 @@ def _facts(shown: _Shown, checkpoint: Checkpoint, signers: Sequence[str]) -> dic
         "source": commit.source,
         "actor": commit.actor,
         "reason": commit.reason,
+        "resumptions": [
+            {"position": item.event.position, "by": item.body.by, "reason": item.body.reason}
+            for item in shown.resumptions
+            if isinstance(item.body, RunResumed | RunStarted)
+        ],
         "operation": shown.line.model_dump(mode="json", exclude_unset=True),
         "outcomes": [
             {

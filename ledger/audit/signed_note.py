@@ -157,10 +157,11 @@ def parse_note(data: bytes) -> SignedNote:
     except UnicodeDecodeError:
         raise _bad_note("UTF-8 text", "other bytes") from None
     if any((char < " " and char != "\n") or char == "\x7f" for char in whole):
-        raise _bad_note("text without control characters", "one")
+        found = "line ends of another system (CR LF), as mail programs make them" if "\r\n" in whole else "one"
+        raise _bad_note("text without control characters, lines that end with LF", found)
     text, separator, rest = whole.rpartition("\n\n")
     if not separator or not rest.endswith("\n"):
-        raise _bad_note("a text, a blank line and signature lines", "no blank line, or no end of the last line")
+        raise _bad_note("a text, a blank line and signature lines", "no blank line, or the last line has no end")
     lines = rest[:-1].split("\n")
     if len(lines) > _MAX_SIGNATURES:
         raise _bad_note(f"at most {_MAX_SIGNATURES} signatures", f"{len(lines)}")
@@ -185,7 +186,7 @@ def _bad_note(expected: str, found: str) -> NoteUnreadableError:
         checked="the form of a signed note",
         expected=expected,
         found=found,
-        next_action="name a file that `apply-ledger checkpoint publish` wrote, unchanged",
+        next_action="name a file that `apply-ledger checkpoint publish` wrote, byte for byte (sent by mail: attach it)",
     )
 
 

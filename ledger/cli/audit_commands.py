@@ -128,7 +128,7 @@ class _Given:
 
     @classmethod
     def read(cls, settings: Settings, checkpoints: Sequence[Path], start: Path | None, keys: Sequence[str]) -> _Given:
-        from ledger.audit.heads import trusted_checkpoint
+        from ledger.audit.heads import require_signed, trusted_checkpoint
         from ledger.audit.signed_note import MAX_NOTE_BYTES
 
         trusted = trusted_of(settings, keys)
@@ -137,6 +137,8 @@ class _Given:
             for path in [*checkpoints, *([start] if start is not None else [])]
         }
         notes = {name: trusted_checkpoint(data, name, trusted) for name, data in files.items()}
+        for note in notes.values():
+            require_signed(note, trusted)
         kept = [notes[str(path)] for path in checkpoints]
         return cls(trusted, kept, None if start is None else notes[str(start)], files)
 

@@ -61,7 +61,10 @@ def export(
     }
     write_rows([row], form=output, stream="exports", columns=EXPORT_COLUMNS)
     if not row["checkpoint"]:
-        people.print("without a checkpoint nobody can tell this export from a forged one; publish one before exporting")
+        people.print(
+            "without a checkpoint nobody can tell this export from a forged one. If any was ever published of this"
+            " binding, find out why the log has none, and publish none before: it would sign what the log is now"
+        )
     next_command(
         shlex.join(
             ["apply-ledger", "verify", "--export", str(folder), *(_key_options(settings) if row["checkpoint"] else [])]

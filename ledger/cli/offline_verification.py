@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,9 +79,39 @@ def show_proof(path: Path, keys: Sequence[VerifyingKey], form: OutputForm) -> in
         write_records([document], stream="proof")
     elif not checked.findings:
         _print(checked.facts)
-    for finding in checked.findings:
-        people.print(Text(str(finding), style="red"))
+    else:
+        console = data_console()
+        console.print(Text("THE PROOF DOES NOT HOLD", style="bold red"))
+        for finding in checked.findings:
+            console.print(Text(str(finding), style="red"), soft_wrap=True)
+    if form is not OutputForm.TABLE or not sys.stdout.isatty():
+        for finding in checked.findings:
+            people.print(Text(str(finding), style="red"))
     return ExitCode.TAMPERED if checked.findings else ExitCode.DONE
+
+
+_MEANINGS = {
+    "operation.applied": "the operation was written",
+    "operation.skipped": "the delete was recorded, and never sent",
+    "operation.failed": "the operation wrote nothing",
+}
+
+
+def _came_of_it(outcomes: Sequence[Mapping[str, Any]]) -> str:
+    """What the outcomes say together; an attempt in doubt stays one, unless a later one was written."""
+    kinds = [outcome["kind"] for outcome in outcomes]
+    if "operation.applied" not in kinds and "operation.unknown" in kinds:
+        return "the operation may have been written: an answer was lost"
+    return _MEANINGS["operation.applied" if "operation.applied" in kinds else kinds[-1]]
+
+
+def _details(outcome: Mapping[str, Any]) -> list[str]:
+    """The node that was written, or what came back instead."""
+    node, error = outcome.get("node_id"), outcome.get("error")
+    return [
+        *([f"node {node}"] if node else []),
+        *([f"{error}: {outcome.get('message')}"] if error else []),
+    ]
 
 
 def _print(facts: dict[str, Any]) -> None:
@@ -89,14 +120,17 @@ def _print(facts: dict[str, Any]) -> None:
     named = (
         f"{operation['operation_id']}: {operation['action']} {object_text(operation['kind'], operation['identity'])}"
     )
-    console.print(Text("the proof holds", style="bold green"))
+    console.print(Text(f"the proof holds: {_came_of_it(facts['outcomes'])}", style="bold green"))
     payload = operation.get("payload")
     asserted = "nothing: a recorded delete" if payload is None else json.dumps(payload, ensure_ascii=False)
-    rows = [("operation", named), ("asserted", asserted)]
+    rows = [("operation", named), ("to write", asserted)]
     rows.append(("of run", f"{run}, committed by {facts['actor']} ({facts['reason'] or 'no reason given'})"))
+    for resumed in facts["resumptions"]:
+        said = f"had go on by {resumed['by']} ({resumed['reason'] or 'no reason given'})"
+        rows.append((f"at {resumed['position']:,}", said))
     for outcome in facts["outcomes"]:
         told = f"{outcome['kind']}, attempt {outcome['attempt']}, {outcome['recorded_at']}"
-        rows.append((f"at {outcome['position']:,}", told))
+        rows.append((f"at {outcome['position']:,}", ", ".join([told, *_details(outcome)])))
     signed = f"by {', '.join(facts['signed_by'])} at {facts['signed_at']}"
     rows.append(("signed", f"{signed}, every event up to {facts['checkpoint_position']:,}"))
     rows += [("not proven", text) for text in facts["not_proven"]]

@@ -24,6 +24,7 @@ from ledger.audit.publish import publish_checkpoint
 from ledger.audit.signed_note import SigningKey
 from ledger.chain import event_hash
 from ledger.store.ledger import Ledger
+from tests.support.recorded_runs import Recorder, make_plan
 from tests.support.told_story import CREATED, DOUBTED, UPDATED
 
 pytestmark = pytest.mark.integration
@@ -66,6 +67,23 @@ async def test_g08_a_proof_shows_one_operation_and_who_stands_behind_it(ledger: 
     ]
     assert facts["signed_by"] == ["tests"]
     assert any("no other event" in text for text in facts["not_proven"])
+
+
+@pytest.mark.rules("G8", "G3")
+async def test_g08_a_proof_names_who_had_a_run_go_on_that_was_refused_or_interrupted(
+    ledger: Ledger, recording: Recorder
+) -> None:
+    assert [word["by"] for word in _check(await _proof(ledger)).facts["resumptions"]] == ["eve"]
+    plan = make_plan("run-renewed", creates=1, deletes=0)
+    await recording.commit(plan)
+    await recording.started(plan, by="on-call", reason="token renewed")
+    await recording.outcome(plan, 0, "applied")
+    await recording.ended(plan, "run.applied")
+    proof = await _proof(recording.ledger, "run-renewed", plan.operations[0].operation_id)
+    checked = _check(proof)
+    assert checked.findings == []
+    (word,) = checked.facts["resumptions"]
+    assert (word["by"], word["reason"]) == ("on-call", "token renewed")
 
 
 async def test_a_proof_discloses_no_other_operation(ledger: Ledger) -> None:

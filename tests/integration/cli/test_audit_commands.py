@@ -9,7 +9,9 @@ from typing import Any
 
 import duckdb
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from ledger.audit.signed_note import SigningKey
 from tests.support.command_here import CommandHere
 from tests.support.command_line import CommandLine
 
@@ -78,6 +80,10 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     report = _documents(cli, "verify", *here, "--checkpoint", note, "--key", key)
     assert [level["status"] for level in report[0]["levels"] if level["level"] == "checkpoints"] == ["held"]
     assert cli.run("verify", *here, "--resume-from", note).returncode == 0
+    stranger = SigningKey("tests", Ed25519PrivateKey.generate()).public.text()
+    alien = cli.run("verify", *here, "--checkpoint", note, "--key", stranger)
+    # trouble with the evidence is no finding about the ledger
+    assert (alien.returncode, alien.stdout, "NoteNotTrustedError" in alien.stderr) == (1, "", True), alien.stderr
     (circumstances,) = (told["verification"] for told in report)
     assert str(cli.data_dir) in circumstances["subject"]
     assert [entry["name"] for entry in circumstances["files"]] == [note]

@@ -32,6 +32,13 @@ def test_a_note_of_another_program_is_read_and_its_signature_holds() -> None:
     assert parse_note(_SAYING.replace("answer", "Answer").encode()).signed_by([key]) == []
 
 
+def test_a_note_that_came_by_mail_says_what_mail_did_to_it() -> None:
+    with pytest.raises(NoteUnreadableError, match="CR LF"):
+        parse_note(_SAYING.replace("\n", "\r\n").encode())
+    with pytest.raises(NoteUnreadableError, match="the last line has no end"):
+        parse_note(_SAYING.rstrip("\n").encode())
+
+
 def test_a_note_may_have_signatures_of_keys_that_nobody_knows() -> None:
     other = SigningKey("other", Ed25519PrivateKey.generate())
     note = parse_note((sign_note("text\n", [KEY, other]) + "— witness AAAA\n").encode())
