@@ -14,6 +14,7 @@ import typer
 from ledger.checkup import CheckResult, Said, Verdict, failure, good, run_checks
 from ledger.cli.doctor_display import DoctorPage
 from ledger.cli.doctor_kafka import of_kafka
+from ledger.cli.doctor_source import of_source
 from ledger.cli.doctor_store import of_store
 from ledger.cli.output import OutputForm, write_document, write_record_line, write_stream_head
 from ledger.cli.plan_commands import OutputOption
@@ -116,6 +117,9 @@ async def _results(
         async with aclosing(_of_destination(settings, destination, loaded)) as found:
             async for result in found:
                 yield result
+    async with aclosing(of_source(loaded)) as found:
+        async for result in found:
+            yield result
     for part in (_of_ledger, of_kafka, of_store):
         async with aclosing(part(settings)) as found:
             async for result in found:

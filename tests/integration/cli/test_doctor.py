@@ -18,7 +18,10 @@ def _checks(stdout: str) -> dict[tuple[str, str], dict[str, Any]]:
     document = json.loads(stdout)
     assert document["document"] == "apply-ledger.doctor"
     return {
-        ("ledger" if check["subject"].startswith("the ledger") else "destination", check["check"]): check
+        (
+            {"the ledger": "ledger", "the source": "source"}.get(check["subject"][:10], "destination"),
+            check["check"],
+        ): check
         for check in document["checks"]
     }
 
@@ -40,6 +43,8 @@ def test_an_installation_that_is_well_ends_with_0_and_every_part_is_looked_at(
     assert {verdict["verdict"] for verdict in checks.values()} <= {"good", "skipped", "warning"}
     for name in ("host name", "port", "HTTP", "version", "keep-alive", "token", "branch", "schema", "kinds"):
         assert checks["destination", name]["verdict"] == "good", checks["destination", name]
+    assert checks["source", "settings"]["found"] == str(cli.folder / "data")
+    assert checks["source", "endpoints"]["found"] == "1 row in 1 endpoint"
     of_ledger = {name: check for (subject, name), check in checks.items() if subject == "ledger"}
     assert {"encoding", "durability", "roles", "append-only", "unique keys", "database clock"} < of_ledger.keys()
     assert {name for name, check in of_ledger.items() if check["verdict"] != "good"} == set()
@@ -86,6 +91,25 @@ def test_a_mapping_that_the_schema_does_not_fit_is_a_failure_of_the_kinds(cli: C
     done = here.run("doctor", "--config-file", str(config), "--output", "json")
     assert done.returncode == 1
     assert "BuiltinTagg" in _checks(done.stdout)["destination", "kinds"]["found"]
+
+
+def test_a_source_that_no_plan_can_read_is_a_failure_of_the_source(cli: CommandLine, here: CommandHere) -> None:
+    config = Path(_sync(cli))
+
+    def of_source() -> dict[str, dict[str, Any]]:
+        done = here.run("doctor", "--config-file", str(config), "--output", "json")
+        return {name: check for (subject, name), check in _checks(done.stdout).items() if subject == "source"}
+
+    (cli.folder / "data" / "tags.jsonl").write_text("")
+    assert of_source()["endpoints"]["verdict"] == "warning"
+    (cli.folder / "data" / "tags.jsonl").unlink()
+    missing = of_source()["endpoints"]
+    assert (missing["verdict"], "no such file" in missing["found"]) == ("failure", True)
+    config.write_text(config.read_text("utf-8").replace("directory:", "directroy:"), "utf-8")
+    misspelt = of_source()
+    assert misspelt["settings"]["verdict"] == "failure"
+    assert "directroy (did you mean directory?)" in misspelt["settings"]["found"]
+    assert misspelt["endpoints"]["verdict"] == "skipped"
 
 
 def test_two_ways_to_name_a_sync_are_a_usage_error(cli: CommandLine, here: CommandHere) -> None:
