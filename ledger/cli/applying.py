@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ledger.cli.output import clock, people
+from ledger.cli.output import people
 from ledger.cli.progress import Report, progress
+from ledger.cli.run_display import order_words
 from ledger.cli.run_lookup import find_run_directory
 from ledger.cli.run_results import RunResult, order_document, run_result
 from ledger.cli.session import infrahub_settings, known_schemas, ledger_dsns
@@ -103,11 +104,9 @@ async def _say_what_comes_first(ledger: Ledger, binding: DestinationBinding, run
             continue
         said.add(order.run_id)
         commit = None if row is None else await ledger.run_commit(row.id, order.run_id)
-        asked = order_document(order)
-        of = "" if commit is None else f" of {commit.source}"
-        why = f": {asked['reason']}" if asked["reason"] else ""
-        told = f"run {order.run_id}{of} comes first: its {order.kind} was ordered {clock(asked['received_at'])}"
-        people.print(Text.assemble(("waiting: ", "yellow"), words(f"{told} by {asked['by']}{why}")))
+        of = "" if commit is None else f" of {words(commit.source)}"
+        asked = f"its {order.kind} was ordered {order_words(order_document(order))}"
+        people.print(Text.assemble(("waiting: ", "yellow"), f"run {order.run_id}{of} comes first: {asked}"))
 
 
 async def _goes_on(ledger: Ledger, binding: DestinationBinding, run_id: str) -> bool:

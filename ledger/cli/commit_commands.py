@@ -40,9 +40,9 @@ from ledger.cli.order_options import (
 from ledger.cli.output import OutputForm, next_command, people, write_document, write_records
 from ledger.cli.plan_commands import OutputOption, RunArgument
 from ledger.cli.reasons import require_reason
-from ledger.cli.run_display import show_result
+from ledger.cli.run_display import order_words, show_result
 from ledger.cli.run_lookup import binding_of_run, find_run_directory, plan_command, run_id_of
-from ledger.cli.run_results import RunResult, is_served
+from ledger.cli.run_results import RunResult, is_served, order_document
 from ledger.cli.session import open_ledger, run_async, run_traced, settings_of
 from ledger.commit import Policy, PolicyChanges
 from ledger.errors import UsageError
@@ -51,6 +51,7 @@ from ledger.exit_codes import ExitCode
 if TYPE_CHECKING:
     from ledger.binding import DestinationBinding
     from ledger.cli.settings import Settings
+    from ledger.store.records import OrderKind, Receipt
     from ledger.store.served import ServedLedger
 
 
@@ -162,9 +163,9 @@ def resume(
     async def work() -> RunResult | None:
         async with open_ledger(settings) as ledger:
             row = await binding_of_run(ledger, run_id)
-            await order_resume(settings, ledger, row, run_id, by=by, reason=reason, changes=changes)
+            receipt, _ = await order_resume(settings, ledger, row, run_id, by=by, reason=reason, changes=changes)
+            await _say_ordered(ledger, row.id, receipt, run_id, "resume")
             if not wait:
-                people.print(f"run {run_id}: resume ordered")
                 await _say_who_carries_out(ledger, row.binding)
         if not wait:
             return None
@@ -190,13 +191,29 @@ def stop(context: typer.Context, run: RunArgument, reason: ReasonOption = "", ac
     async def work() -> None:
         async with open_ledger(settings) as ledger:
             row = await binding_of_run(ledger, run_id)
-            await ledger.submit_stop(row.id, run_id=run_id, by=actor or _this_user(), reason=reason)
-            people.print(f"run {run_id}: stop ordered; its writer stops after the operation in flight")
+            receipt = await ledger.submit_stop(row.id, run_id=run_id, by=actor or _this_user(), reason=reason)
+            await _say_ordered(ledger, row.id, receipt, run_id, "stop")
             await _say_who_carries_out(ledger, row.binding)
 
     run_async(work())
     next_command(f"apply-ledger runs show {run_id}")
     return ExitCode.DONE
+
+
+async def _say_ordered(ledger: ServedLedger, binding_id: int, receipt: Receipt, run_id: str, kind: OrderKind) -> None:
+    """Say that an order stands, or that one stood already: then by whom, and that nothing of this one is recorded."""
+    if receipt.first:
+        ends = "; its writer stops after the operation in flight" if kind == "stop" else ""
+        people.print(f"run {run_id}: {kind} ordered{ends}")
+        return
+    known = await ledger.order(binding_id, receipt.order_id)
+    told = "" if known is None else f", {order_words(order_document(known))}"
+    people.print(
+        Text.assemble(
+            ("note: ", "yellow"),
+            f"run {run_id}: a {kind} was ordered before{told}; nothing changed, and this reason is not recorded",
+        )
+    )
 
 
 async def _say_who_carries_out(ledger: ServedLedger, binding: DestinationBinding) -> None:

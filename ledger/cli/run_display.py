@@ -103,7 +103,8 @@ def _print_now(document: Mapping[str, Any]) -> None:
             )
             console.print(Text(doubt, style="yellow"), soft_wrap=True)
     for order in waiting(document):
-        console.print(Text(f"  {order_words(order)}", style="yellow"), soft_wrap=True)
+        said = f"  waiting: {order['kind']}, ordered {order_words(order)}"
+        console.print(Text(said, style="yellow"), soft_wrap=True)
 
 
 def waiting(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -113,9 +114,9 @@ def waiting(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def order_words(order: Mapping[str, Any]) -> str:
-    """An order that waits, in a line."""
+    """When an order was given, by whom and why."""
     reason = f": {order['reason']}" if order["reason"] else ""
-    return words(f"waiting: {order['kind']}, ordered {clock(order['received_at'])} by {order['by']}{reason}")
+    return words(f"{clock(order['received_at'])} by {order['by']}{reason}")
 
 
 def _print_happened(happened: Sequence[Mapping[str, Any]]) -> None:

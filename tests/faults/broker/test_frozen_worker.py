@@ -83,7 +83,8 @@ def committed(cli: CommandLine, prefix: str) -> dict[str, Any]:
 
 def until_applied(cli: CommandLine, *plans: dict[str, Any]) -> None:
     def are_applied() -> bool:
-        states = {run["run"]: run["state"] for run in json.loads(cli.run("runs", "--output", "json").stdout)}
+        listed = json.loads(cli.run("runs", "--output", "json").stdout)
+        states = {run["run"]: "running" if run["running"] else run["state"] for run in listed}
         assert not {"failed", "refused", "interrupted"} & {states.get(planned["run_id"]) for planned in plans}
         return all(states.get(planned["run_id"]) == "applied" for planned in plans)
 

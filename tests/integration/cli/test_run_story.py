@@ -82,6 +82,9 @@ def test_130_a_run_that_somebody_else_stopped_says_who_and_why(cli: CommandLine,
     assert "warning" not in stopped.stderr
     behind = here.run("commit", other["run"], "--expected-checksum", other["plan_checksum"])
     assert f"next: apply-ledger runs show {other['run_id']} " in behind.stderr
+    again = here.run("stop", planned["run"], "--actor", "otto", "--reason", "withdrawn")
+    assert "a stop was ordered before, " in again.stderr
+    assert "by ana: CAB call: freeze; nothing changed, and this reason is not recorded" in again.stderr
     asked = here.run("runs", "show", planned["run_id"]).stdout
     assert "waiting: stop, ordered " in asked
     held.release()
