@@ -11,6 +11,7 @@ from ledger.api.cursors import new_cursor, read_cursor
 from ledger.api.errors import NotThereError, not_there
 from ledger.api.reading import LedgerReader
 from ledger.audit.bodies import parsed_object
+from ledger.audit.close_objects import named_in_part
 from ledger.audit.history import outcome_name
 from ledger.audit.object_pages import history_page, short_blame
 from ledger.commit import utc_text
@@ -34,7 +35,7 @@ class ObjectReader:
     async def find(
         self, kind: str, identities: Sequence[Mapping[str, Any]], binding_id: int | None = None
     ) -> list[models.ObjectView]:
-        """The object of this kind and identity on every binding that knows it.
+        """The object of this kind and identity on every binding that knows it; else those that may be meant.
 
         Args:
             kind: its kind.
@@ -47,11 +48,17 @@ class ObjectReader:
         """
         rows = await self._rows(binding_id)
         for key in [object_key(kind, identity) for identity in identities]:
-            found = [(row, await self._ledger.object_outcomes(row.id, key, newest=1)) for row in rows]
-            known = [_object(row, outcomes[0], key) for row, outcomes in found if outcomes]
-            if known:
+            if known := await self._known(rows, key):
                 return known
+        for identity in identities:
+            if meant := await named_in_part(self._ledger, rows, kind, identity):
+                keys = [object_key(kind, named) for named in meant[:MOST]]
+                return [known for key in keys for known in await self._known(rows, key)]
         return []
+
+    async def _known(self, rows: Sequence[BindingRow], key: bytes) -> list[models.ObjectView]:
+        found = [(row, await self._ledger.object_outcomes(row.id, key, newest=1)) for row in rows]
+        return [_object(row, outcomes[0], key) for row, outcomes in found if outcomes]
 
     async def recent(self, binding_id: int, *, limit: int) -> list[models.ObjectView]:
         """Objects on which something was attempted lately, each once, the last one first.

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from ledger.audit.before_images import coverage_of
 from ledger.audit.bodies import parsed_object
-from ledger.audit.close_objects import none_but
+from ledger.audit.close_objects import named_in_part, none_but
 from ledger.audit.errors import NeverWrittenError
 from ledger.commit import utc_text
 from ledger.plan.asserted import asserted_fields, observed_values
@@ -27,6 +27,7 @@ from ledger.store.records import BindingRow, ObjectOutcome, Resumption
 Found = TypeVar("Found")
 
 _AT_ONCE = 16
+_SHOWN = 5
 
 Result = Literal["applied", "skipped", "failed", "unknown"]
 """What became of an attempt; ``failed``: proven unwritten, ``unknown``: it may have written."""
@@ -296,21 +297,41 @@ async def require_histories(
 ) -> list[ObjectHistory]:
     """The histories of one object on several bindings, under the first of several ways to read its identity.
 
+    Where there is no such object, the fields that were named may be some of one that there is.
+
     Raises:
-        NeverWrittenError: no operation on it has an outcome on any of them.
+        NeverWrittenError: no operation on it has an outcome on any of them, or several objects may be meant.
     """
+    if found := await _first_known(ledger, rows, kind, identities):
+        return found
+    meant: list[dict[str, Any]] = []
     for identity in identities:
-        found = [history for row in rows if (history := await object_history(ledger, row, kind, identity)) is not None]
-        if found:
-            return found
+        meant = meant or await named_in_part(ledger, rows, kind, identity)
+    if len(meant) == 1 and (found := await _first_known(ledger, rows, kind, meant)):
+        return found
     where = ", ".join(str(row.binding) for row in rows) or "any destination"
     raise NeverWrittenError(
         checked=f"the object {object_text(kind, identities[0])} on {where}",
         expected="an operation on it that was attempted",
-        found=await none_but(ledger, rows, kind, identities[0]),
-        next_action="compare kind and identity with a plan (`apply-ledger show RUN --output json`); a reference in an"
-        ' identity is {"identity": ..., "peer_kind": ...}',
+        found=_several(kind, meant) if len(meant) > 1 else await none_but(ledger, rows, kind, identities[0]),
+        next_action="compare kind and identity with a plan (`apply-ledger show RUN`); a reference is named by a value"
+        " of its object (site=lab, or site.name=lab)",
     )
+
+
+async def _first_known(
+    ledger: Ledger, rows: Sequence[BindingRow], kind: str, identities: Sequence[Mapping[str, Any]]
+) -> list[ObjectHistory]:
+    for identity in identities:
+        found = [history for row in rows if (history := await object_history(ledger, row, kind, identity)) is not None]
+        if found:
+            return found
+    return []
+
+
+def _several(kind: str, meant: Sequence[Mapping[str, Any]]) -> str:
+    shown = "; ".join(object_text(kind, identity) for identity in meant[:_SHOWN])
+    return f"{len(meant):,} objects that may be meant: {shown}{'; …' if len(meant) > _SHOWN else ''}"
 
 
 def _resumption(resumed: Resumption) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ledger.plan.canonical import canonical_json_text
 from ledger.store.session import Session
 
@@ -15,7 +17,14 @@ class KnownObjectQueries:
         """The kinds in the first ``among`` lines of the plans that were committed last, by name."""
         return [row["kind"] for row in await self._session.rows("known_kinds", binding_id, among)]
 
-    async def known_lines(self, binding_id: int, kind: str, *, most: int) -> list[bytes]:
-        """Up to ``most`` lines of operations on objects of a kind, of the plans that were committed last."""
-        spelt = f'"kind":{canonical_json_text(kind)}'
-        return [row["line"].encode() for row in await self._session.rows("known_lines", binding_id, spelt, most)]
+    async def known_lines(self, binding_id: int, kind: str, *, most: int, holding: Sequence[str] = ()) -> list[bytes]:
+        """Lines of operations on objects of a kind, of the plans that were committed last.
+
+        Args:
+            binding_id: where.
+            kind: of the objects.
+            most: lines at most.
+            holding: texts of which each stands somewhere in the line, as a JSON string has them.
+        """
+        texts = [f'"kind":{canonical_json_text(kind)}', *(canonical_json_text(text)[1:-1] for text in holding)]
+        return [row["line"].encode() for row in await self._session.rows("known_lines", binding_id, texts, most)]

@@ -89,6 +89,7 @@ def _covered(operation: PlannedOperation, observed: Mapping[str, Any]) -> Covera
         action,
         operation.identity["name"],
         kind=operation.kind,
+        identity=operation.identity,
         operation_id=operation.operation_id,
         differences=differences,
         destination_id=known,

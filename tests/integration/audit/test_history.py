@@ -9,7 +9,9 @@ import pytest
 
 from ledger.audit.errors import NeverWrittenError
 from ledger.audit.history import ObjectHistory, object_history, require_histories
+from ledger.plan.model import PlannedOperation
 from ledger.store.ledger import Ledger
+from tests.support.operations import create, one
 from tests.support.ordered_runs import REFUSED
 from tests.support.recorded_runs import recorder
 from tests.support.told_story import CREATED, DELETED, DOUBTED, TAG, UPDATED, commit, tag, tell, told_plan
@@ -130,6 +132,39 @@ async def test_an_object_that_came_back_under_another_id_was_removed_by_somebody
     applied = [entry for entry in (await _history(ledger_dsns, first)).assertions if entry.result == "applied"]
     same = {entry.facts["node_id"] for entry in applied} == {"node-0"}
     assert ((await _history(ledger_dsns, first)).node_changes() == []) is same
+
+
+def _rack(name: str, site: str) -> PlannedOperation:
+    identity = {"name": name, "site": {"identity": {"name": site}, "peer_kind": "LocationSite"}}
+    return create("LocationRack", identity, {"name": name}, one("site", "LocationSite", name=site))
+
+
+@pytest.mark.rules("H16")
+async def test_an_object_is_found_by_a_value_of_what_it_refers_to(ledger_dsns: dict[str, str]) -> None:
+    racks = told_plan("run-racks", "netbox", [_rack("r1", "lab"), _rack("r1", "attic"), _rack("r2", "lab")])
+    async with recorder(ledger_dsns) as recording:
+        await commit(recording, racks, actor="ada", reason="")
+        await recording.started(racks)
+        for ordinal in range(3):
+            await recording.outcome(racks, ordinal, "applied")
+        await recording.ended(racks, "run.applied")
+        rows = await recording.ledger.bindings()
+
+        async def named(**identity: str) -> tuple[str, str]:
+            found = await require_histories(recording.ledger, rows, "LocationRack", [identity])
+            return str(found[0].identity["name"]), str(found[0].identity["site"]["identity"]["name"])
+
+        assert await named(name="r1", site="attic") == ("r1", "attic")
+        assert await named(**{"name": "r1", "site.name": "lab"}) == ("r1", "lab")
+        assert await named(name="r2") == ("r2", "lab")
+        with pytest.raises(
+            NeverWrittenError, match=r"2 objects that may be meant: LocationRack\(name=\"r1\""
+        ) as several:
+            await named(name="r1")
+        assert "attic" in several.value.found
+        with pytest.raises(NeverWrittenError, match=r"no LocationRack with name=\"r1\", site=\"cellar\""):
+            await named(name="r1", site="cellar")
+        assert await named(site="attic") == ("r1", "attic")
 
 
 @pytest.mark.parametrize(
