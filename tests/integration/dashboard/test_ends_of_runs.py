@@ -204,6 +204,7 @@ async def test_a_run_whose_writer_died_says_that_nobody_writes_it_and_that_the_n
         rows = [row for row in _rows((await operator.get(path)).text) if "cut-off" in row]
         assert rows, path
         assert all("stalled" in row and "applying" not in row for row in rows), (path, rows)
+        assert not any("being carried out" in row for row in rows), (path, rows)
 
 
 async def test_what_stopped_an_earlier_attempt_asks_for_nothing_while_the_run_goes_on(
@@ -212,7 +213,7 @@ async def test_what_stopped_an_earlier_attempt_asks_for_nothing_while_the_run_go
     """``ordered-stopped``: its writer died at operation 1 and its order stays open."""
     said = _words((await operator.get("/bindings/1/runs/ordered-stopped")).text)
     assert "An earlier attempt stopped at operation 1: WriterDiedError" in said
-    assert "nothing: the run goes on, and this operation is sent again" in said
+    assert "nothing about this operation: the run goes on with it and sends it again" in said
     assert "Resume…" not in said
     dead = _words((await operator.get("/bindings/1/runs/ordered-dead")).text)
     assert "Stopped at operation 0: WriterDiedError" in dead, "to be stopped where its writer dies"
@@ -228,7 +229,8 @@ async def test_a_stop_that_came_too_late_does_not_keep_a_run_from_being_resumed(
     await recording.ledger.submit_stop(recording.binding_id, run_id=plan.run_id, by="bob", reason="too late")
     await recording.outcome(plan, 0, "failed")
     opened = await recording.ledger.open_orders(recording.binding_id)
-    closed: list[tuple[int, OrderState]] = [(order.inbox_id, "done") for order in opened if order.run_id == "late" and order.kind == "commit"]
+    commits = [order for order in opened if (order.run_id, order.kind) == ("late", "commit")]
+    closed: list[tuple[int, OrderState]] = [(order.inbox_id, "done") for order in commits]
     body = RunEnded(
         applied=0, skipped=0, not_attempted=0, failed_operation=None, failed_operation_wrote=None, last_ordinal=0
     )

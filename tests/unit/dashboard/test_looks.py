@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledger.api.models import BindingView, RunView, WriterView
+from ledger.dashboard.assets import Assets
 from ledger.dashboard.run_story import changes, parts, refusal_in
 from ledger.dashboard.states import STATES
-from ledger.dashboard.templating import ago, duration, href, iso_text, local_text, moment_text, number
+from ledger.dashboard.templating import ago, duration, href, iso_text, local_text, moment_text, new_environment, number
 from ledger.dashboard.verdicts import MOST_BUCKETS, activity, newest, verdict
 from ledger.projections.binding_status import RunMark
 
@@ -174,3 +177,14 @@ def test_an_address_holds_what_it_is_given_and_nothing_that_is_none() -> None:
     assert href("/a/{b}/c", {"b": "x/y?z&<"}) == "/a/x%2Fy%3Fz%26%3C/c"
     assert href("/a", state=None, source="", kind="x y&z") == "/a?kind=x+y%26z"
     assert href("/a", since=NOW) == "/a?since=2026-11-30T12%3A00%3A00.000000%2B00%3A00"
+
+
+def test_an_identity_names_what_it_refers_to_in_the_way_it_names_itself() -> None:
+    environment = new_environment(Assets())
+    template = environment.from_string(
+        '{% import "object_macros.html" as o with context %}{{ o.identity(fields, 20) }}'
+    )
+    site = {"peer_kind": "LocationSite", "identity": {"name": "<atl>"}}
+    rack = {"peer_kind": "DcimRack", "identity": {"name": "r1", "site": site}}
+    text = re.sub(r"<[^>]*>", "", template.render(fields={"rack": rack, "unit": 3}))
+    assert " ".join(html.unescape(text).split()) == "rack (name r1 site (name <atl>)) unit 3"
