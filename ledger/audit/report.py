@@ -13,7 +13,7 @@ from ledger.errors import Finding
 MAX_FINDINGS = 200
 """Findings that are kept in full for each level; further ones are only counted."""
 
-_COMPARE = "stop the writers of this binding and compare with a backup or a published checkpoint"
+COMPARE = "stop the writers of this binding and compare with a backup or a published checkpoint"
 COMPARE_COPIES = "find the first event that differs from another copy: `apply-ledger verify --against EXPORT`"
 """A checkpoint says that something differs, not where."""
 
@@ -166,7 +166,7 @@ class LevelReport:
         found: str,
         position: int | None = None,
         after: int | None = None,
-        next_action: str = _COMPARE,
+        next_action: str = COMPARE,
     ) -> None:
         """Note a finding; ``position`` and ``after`` are those of its :class:`Break`, where it has a place."""
         self.total += 1
@@ -241,7 +241,7 @@ class VerifyReport:
             raise LedgerTamperedError(
                 checked=f"the ledger of {self.url} [{self.branch}]",
                 findings=self.findings,
-                next_action=_COMPARE,
+                next_action=COMPARE,
             )
 
     def document(self) -> dict[str, Any]:

@@ -283,32 +283,51 @@ async def _events(settings: Settings, wanted: _Wanted) -> AsyncGenerator[dict[st
     from ledger.audit.window import before, last_position
 
     async with open_ledger(settings) as ledger:
-        for row in await chosen_bindings(ledger, wanted.url, wanted.branch, wanted.run_id):
+        rows = await chosen_bindings(ledger, wanted.url, wanted.branch, wanted.run_id)
+        positions = await _positions_of_object(ledger, rows, wanted)
+        for row in rows:
             after = max(wanted.after, await before(ledger, row, wanted.start))
             until = None if wanted.end is None else await last_position(ledger, row, wanted.end)
-            async for event in _of_object_or_run(ledger, row, wanted, after, until):
+            async for event in _events_of(ledger, row, wanted.run_id, after, until, positions):
                 if wanted.operation_id in (None, event.operation_id):
                     yield replay_record(event)
 
 
-async def _of_object_or_run(
-    ledger: Ledger, row: BindingRow, wanted: _Wanted, after: int, until: int | None
-) -> AsyncIterator[StoredEvent]:
+async def _positions_of_object(
+    ledger: Ledger, rows: Sequence[BindingRow], wanted: _Wanted
+) -> dict[tuple[str, str], list[int]] | None:
+    """By binding, where the outcomes of the object stand that was named; None where none was.
+
+    Raises:
+        NeverWrittenError: nothing was ever attempted on it.
+    """
     if not wanted.identities:
-        async for event in ledger.events(row.id, after=after, until=until, run_id=wanted.run_id):
+        return None
+    from ledger.audit.history import require_histories
+
+    found = await require_histories(ledger, rows, str(wanted.kind), wanted.identities)
+    return {(entry.url, entry.branch): [told.outcome.position for told in entry.assertions] for entry in found}
+
+
+async def _events_of(
+    ledger: Ledger,
+    row: BindingRow,
+    run_id: str | None,
+    after: int,
+    until: int | None,
+    positions: Mapping[tuple[str, str], Sequence[int]] | None,
+) -> AsyncIterator[StoredEvent]:
+    """The events of a binding, of one run, or at some positions."""
+    if positions is None:
+        async for event in ledger.events(row.id, after=after, until=until, run_id=run_id):
             yield event
         return
-    from ledger.plan.canonical import object_key
-
-    for identity in wanted.identities:
-        outcomes = await ledger.object_outcomes(row.id, object_key(str(wanted.kind), identity))
-        end = row.head_position if until is None else until
-        for outcome in outcomes:
-            if after < outcome.position <= end and wanted.run_id in (None, outcome.run_id):
-                async for event in ledger.events(row.id, after=outcome.position - 1, until=outcome.position):
+    end = row.head_position if until is None else until
+    for position in positions.get((row.url, row.branch), ()):
+        if after < position <= end:
+            async for event in ledger.events(row.id, after=position - 1, until=position):
+                if run_id in (None, event.run_id):
                     yield event
-        if outcomes:
-            return
 
 
 async def _states(settings: Settings, wanted: _Wanted, at: Place | None) -> AsyncGenerator[dict[str, Any], None]:

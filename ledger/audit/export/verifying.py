@@ -24,13 +24,19 @@ from ledger.audit.export.reading import ExportedLedger
 from ledger.audit.export.tables import operation_rows, plan_lines
 from ledger.audit.export.writing import event_line
 from ledger.audit.heads import TrustedCheckpoint, require_of_these, trusted_checkpoint
-from ledger.audit.report import Level, LevelReport, VerifyReport
+from ledger.audit.report import COMPARE, Level, LevelReport, VerifyReport
 from ledger.audit.signed_note import MAX_NOTE_BYTES, VerifyingKey
 from ledger.audit.verify import verify_binding
 from ledger.binding import DestinationBinding
+from ledger.errors import Finding
 from ledger.plan.plan_table import PLAN_COLUMNS, PLAN_TABLE, ROWS_IN_A_GROUP, file_lines, plan_rows
 
 Progress = Callable[[int, int], None]
+
+_EXPORT_AGAIN = (
+    "keep these files as they are; have the ledger exported again, and compare both:"
+    " `apply-ledger verify --export AGAIN --against THESE`"
+)
 
 
 async def verify_export(
@@ -71,9 +77,17 @@ async def verify_export(
         logged, plans = LoggedRuns(exported), _plans_of(exported)
         tables = _tables(exported, logged, plans, report.events)
         _files_that_belong(exported, logged, plans, files)
-        return replace(report, levels=(*report.levels, files, tables))
+        levels = (*report.levels, files, tables)
+        for level in levels:
+            level.findings = [_without_writers(finding) for finding in level.findings]
+        return replace(report, levels=levels)
     finally:
         exported.close()
+
+
+def _without_writers(finding: Finding) -> Finding:
+    """Files have no writers that could be stopped; whoever made them can make them again."""
+    return finding.model_copy(update={"next_action": _EXPORT_AGAIN}) if finding.next_action == COMPARE else finding
 
 
 def _own_checkpoint(root: Path, keys: Sequence[VerifyingKey]) -> tuple[list[TrustedCheckpoint], str]:

@@ -71,6 +71,13 @@ async def test_g08_an_export_is_whole_and_proves_itself_with_a_key(exported: Pat
     assert groups.num_row_groups == -(-report.events // 10)
 
 
+async def test_findings_about_files_tell_nobody_to_stop_writers(exported: Path) -> None:
+    (exported / "events.ndjson").write_text("")
+    findings = (await verify_export(exported, [KEY.public])).findings
+    assert {finding.name for finding in findings} >= {"ExportFileMismatch"}
+    assert not any("stop the writers" in finding.next_action for finding in findings)
+
+
 async def test_the_lines_of_an_export_are_those_of_replay(exported: Path, ledger: Ledger) -> None:
     row = (await ledger.bindings())[0]
     told = [replay_record(event) async for event in ledger.events(row.id)]

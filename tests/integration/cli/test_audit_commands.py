@@ -66,6 +66,9 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     times = [line.split()[1] for line in events.splitlines() if "operation.applied" in line]
     # a time as the table shows it means the event that it stands beside
     assert times[0] in cli.run("replay", *here, "--to", times[0]).stdout
+    of_red = _documents(cli, "replay", "--kind", "BuiltinTag", "--identity", "name=red", *here)
+    assert [event["kind"] for event in of_red] == ["operation.applied"] * 2
+    assert cli.run("replay", "--kind", "BuiltinTag", "--identity", "name=green", *here).returncode == 1
     slip = cli.run("replay", "--state", "--kind", "BuiltinTags", *here)
     assert (slip.returncode, "did you mean BuiltinTag?" in slip.stderr) == (1, True), slip.stderr
     cut = cli.run("replay", *here, "--limit", "2")
