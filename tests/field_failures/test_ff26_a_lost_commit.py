@@ -89,7 +89,7 @@ async def test_ff26_one_event_twice_in_one_transaction_is_refused_by_its_first_e
         first = await writer.append(lease, [event])
         assert await writer.append(lease, [event]) == first
         for batch in ([applied(lease, 0, node_id="other")], [event, applied(lease, 1)]):
-            with pytest.raises(EventConflictError, match="LG004") as conflict:
+            with pytest.raises(EventConflictError, match="a known event id came with other content") as conflict:
                 await writer.append(lease, batch)
             assert isinstance(conflict.value, AlarmError)
         assert await real.head() == first.last_position
