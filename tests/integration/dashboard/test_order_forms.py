@@ -122,6 +122,23 @@ async def test_g11_a_form_that_is_refused_says_why_and_keeps_what_was_entered(
     assert await recording.ledger.open_orders(1) == before
 
 
+@pytest.mark.rules("G11")
+async def test_g11_what_is_wrong_with_a_commit_is_said_in_the_words_of_its_form(operator: Visitor) -> None:
+    cases = {
+        ("netbox/run-5", "a" * 63): ["Checksum of the plan: 63 characters instead of 64 hexadecimal digits"],
+        ("netbox/run-5", "a" * 62 + "xy"): ["64 characters", "2 of them no hexadecimal digits"],
+        ("../run-5", "a" * 64): ["Run: no name of the form SOURCE/RUN or RUN"],
+        ("", ""): ["Run: nothing", "Checksum of the plan: nothing"],
+        ("netbox/run-5", "a" * 64): ["the saved plan netbox/run-5 in the folder of runs of this server", "cache_dir"],
+    }
+    for (run, wanted), told in cases.items():
+        form = await operator.form("/commit") | {"run": run, "expected_checksum": wanted}
+        answer = html.unescape((await operator.send("/commit", form)).text)
+        assert all(words in answer for words in told), (run, wanted)
+        assert "should match pattern" not in answer
+    assert "apply-ledger show RUN" in (await operator.get("/commit")).text
+
+
 @pytest.mark.rules("G7")
 async def test_g07_resume_and_stop_from_a_page_are_one_order_each(operator: Visitor, recording: Recorder) -> None:
     for page, kind, run_id in ((RESUME, "resume", "run-2"), (STOP, "stop", "run-3")):

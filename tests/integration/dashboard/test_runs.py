@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 import re
+from datetime import UTC, datetime
 
 import pytest
 
 from ledger.api import reading
+from ledger.api.filters import OperationFilter, RunFilter
 from ledger.api.tokens import Role
 from ledger.dashboard import run_pages
 from tests.support.api import BASE, Served
@@ -16,6 +18,7 @@ from tests.support.visitors import Visitor, visitor
 pytestmark = pytest.mark.integration
 
 HOSTILE = "/bindings/1/runs/run-hostile"
+MOMENT = datetime(2026, 11, 30, tzinfo=UTC)
 
 
 _WHOLE_LIST = "the whole list is stored beside the events, in ledger.detail under the sha256"
@@ -85,6 +88,22 @@ async def test_runs_are_found_by_what_they_are_and_when_they_came(site: Served) 
         for query, wanted in cases.items():
             answer = await somebody.get("/runs" + query.replace("+", "%2B"))
             assert _runs(answer.text) == wanted, query
+
+
+async def test_words_of_an_old_run_are_found_on_the_first_page(site: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_pages, "RUNS_PER_PAGE", 1)
+    async with visitor(site, Role.READER) as somebody:
+        for query in ("?text=first%20import", "?text=first%20import&binding=1"):
+            assert _runs((await somebody.get(f"/runs{query}")).text) == ["run-create"]
+
+
+def test_whatever_leaves_something_out_is_looked_for_among_many_rows() -> None:
+    assert OperationFilter().takes_all
+    assert RunFilter().takes_all
+    for wanted in (OperationFilter(had="failed"), OperationFilter("failed"), OperationFilter(kind="a")):
+        assert not wanted.takes_all, wanted
+    for runs in (RunFilter(text="a"), RunFilter(state="failed"), RunFilter(source="a"), RunFilter(1, until=MOMENT)):
+        assert not runs.takes_all, runs
 
 
 async def test_a_filter_for_a_time_is_sent_again_as_it_came(site: Served) -> None:
