@@ -63,20 +63,23 @@ def _told(row: RunRow) -> tuple[str, ...]:
 class OperationFilter:
     """Which operations of a run to list.
 
-    ``had``: those with an attempt that ended like this, whatever became of the operation at a later one.
+    ``had``: those with an attempt that ended like this, whatever became of the operation at a later one. ``but``: those
+    of any other outcome.
     """
 
     outcome: models.OutcomeName | None = None
     kind: str | None = None
     had: Literal["failed", "unknown"] | None = None
+    but: models.OutcomeName | None = None
 
     def takes(self, row: OperationRow) -> bool:
         """Whether an operation is one of them."""
-        if self.outcome not in (None, views.outcome_of(row)):
+        outcome = views.outcome_of(row)
+        if self.outcome not in (None, outcome) or outcome == self.but:
             return False
         return self.kind is None or (parsed_object(row.line) or {}).get("kind") == self.kind
 
     @property
     def takes_all(self) -> bool:
         """Whether every operation is one."""
-        return self.outcome is None and self.kind is None and self.had is None
+        return self.outcome is None and self.kind is None and self.had is None and self.but is None

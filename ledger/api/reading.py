@@ -151,7 +151,7 @@ class LedgerReader:
         """
         await self._fresh()
         run = await self._committed(binding_id, run_id)
-        scope = ["operations", binding_id, run_id, wanted.outcome, wanted.kind, wanted.had]
+        scope = ["operations", binding_id, run_id, wanted.outcome, wanted.kind, wanted.had, wanted.but]
         behind = -1 if cursor is None else read_cursor(cursor, scope, (int,))[0]
         scan = limit + 1 if wanted.takes_all else max(SCAN, limit + 1)
         if wanted.had is not None:

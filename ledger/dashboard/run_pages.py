@@ -33,6 +33,7 @@ from ledger.dashboard.run_story import (
     without_advice,
     writers_of,
 )
+from ledger.events import StoredEvent
 from ledger.plan.asserted import asserted_fields
 from ledger.plan.canonical import object_key
 from ledger.store.records import BindingRow
@@ -47,10 +48,10 @@ MOST_STEPS = 20
 RUN_STATES: tuple[RunStateName, ...] = ("open", "applied", "stopped", "failed", "interrupted", "refused")
 RESUMABLE = frozenset({"stopped", "failed", "interrupted", "refused"})
 """A refused run too: when what its refusal names is fixed, a resumption checks the same plan again."""
-OutcomeFilter = OutcomeName | Literal["had_failed", "had_unknown"]
+OutcomeFilter = OutcomeName | Literal["but_skipped", "had_failed", "had_unknown"]
 OUTCOME_FILTERS: tuple[OutcomeFilter, ...] = (
     *("applied", "skipped", "failed", "unknown", "not_attempted"),
-    *("had_failed", "had_unknown"),
+    *("but_skipped", "had_failed", "had_unknown"),
 )
 """What is true of an operation now; the last two are of any of its attempts, also of one that was applied later."""
 
@@ -229,6 +230,8 @@ def _filter(query: OperationsQuery) -> OperationFilter:
             return OperationFilter(kind=query.kind, had="failed")
         case "had_unknown":
             return OperationFilter(kind=query.kind, had="unknown")
+        case "but_skipped":
+            return OperationFilter(kind=query.kind, but="skipped")
         case outcome:
             return OperationFilter(outcome, query.kind)
 
@@ -245,7 +248,7 @@ async def operation(
         events, _ = await reader.events(
             binding_id, cursor=None, after=0, limit=OPERATIONS_PER_PAGE, of=[run_id, found.operation_id]
         )
-        messages = {event.position: _said(parsed_object(event.body) or {}) for event in events}
+        messages = {event.position: _said(event) for event in events}
     return maker.page(
         request,
         "operation.html",
@@ -261,9 +264,10 @@ async def operation(
     )
 
 
-def _said(body: dict[str, Any]) -> dict[str, str | None]:
-    """What the event of an attempt says for people."""
+def _said(event: StoredEvent) -> dict[str, Any]:
+    """What the event of an attempt says for people, and when it was recorded."""
+    body = parsed_object(event.body) or {}
     message, advice = (
         given if isinstance(given, str) else None for given in (body.get("message"), body.get("next_action"))
     )
-    return {"message": without_advice(message, advice), "next_action": advice}
+    return {"message": without_advice(message, advice), "next_action": advice, "at": event.recorded_at}

@@ -29,6 +29,7 @@ STATES: Mapping[str, State] = {
     "skipped": State("quiet", "skipped", "a recorded delete; it is not executed"),
     "unknown": State("bad", "unknown", "may have written: its answer was lost"),
     "not_attempted": State("quiet", "not attempted", "no request was sent for it"),
+    "but_skipped": State("quiet", "all but skipped", "every operation that is no recorded delete"),
     "had_failed": State("bad", "had a failed attempt", "also where a later attempt was applied"),
     "had_unknown": State("bad", "had an unknown attempt", "also where a later attempt was applied"),
     # destinations

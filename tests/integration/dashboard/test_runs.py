@@ -100,7 +100,7 @@ async def test_words_of_an_old_run_are_found_on_the_first_page(site: Served, mon
 def test_whatever_leaves_something_out_is_looked_for_among_many_rows() -> None:
     assert OperationFilter().takes_all
     assert RunFilter().takes_all
-    for wanted in (OperationFilter(had="failed"), OperationFilter("failed"), OperationFilter(kind="a")):
+    for wanted in (OperationFilter(had="failed"), OperationFilter("failed"), OperationFilter(but="skipped")):
         assert not wanted.takes_all, wanted
     for runs in (RunFilter(text="a"), RunFilter(state="failed"), RunFilter(source="a"), RunFilter(1, until=MOMENT)):
         assert not runs.takes_all, runs
@@ -252,6 +252,9 @@ async def test_operations_come_page_by_page_in_the_order_of_the_plan(
         assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=applied") == [0, 1, 2, 3]
         assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=failed") == [4]
         assert await _ordinals(somebody, f"{HOSTILE}/operations?kind=LocationSite") == [1]
+        assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=but_skipped") == list(range(6))
+        assert await _ordinals(somebody, "/bindings/1/runs/run-delete/operations?outcome=but_skipped") == []
+        assert "all but the 1 skipped" in (await somebody.get("/bindings/1/runs/run-delete")).text
         assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=had_failed") == [4]
         assert await _ordinals(somebody, f"{HOSTILE}/operations?outcome=had_unknown") == [5]
         nothing = await somebody.get(f"{HOSTILE}/operations?kind=DcimDevice")
@@ -307,3 +310,4 @@ async def test_an_operation_shows_what_stood_there_and_what_it_makes_of_it(site:
         assert rows.index("description a → warm") < rows.index('tags not known → ["x"]'), "what differs stands first"
         attempts = [row for row in rows if row.startswith(("1 ", "2 "))]
         assert len(attempts) == len(red["attempts"])
+        assert all(re.search(r"ago \S+ \S+ UTC", row) for row in attempts), "when each was recorded"
