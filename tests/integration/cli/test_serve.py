@@ -85,7 +85,7 @@ def test_tokens_are_made_listed_used_and_revoked(cli: CommandLine, here: Command
         assert httpx.get(f"{url}/runs").status_code == 401
         assert here.run("token", "revoke", mine["token_id"]).returncode == 0
         assert httpx.get(f"{url}/runs", headers=headers).status_code == 401
-    assert here.run("token", "revoke", "no such token").returncode == 64
+    assert here.run("token", "revoke", "no such token").returncode == 1
     assert here.run("token", "create", "a\nb", "--role", "reader").returncode == 64
     secret = here.run("stop", "20261129T1900-0a1b2c3d", "--reason", f"see {token}")
     assert (secret.returncode, token in secret.stderr) == (64, False)
