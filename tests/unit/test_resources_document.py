@@ -40,8 +40,11 @@ def test_every_row_names_a_test() -> None:
 
 def test_every_test_of_a_service_that_runs_short_has_its_row() -> None:
     named = {test for _, test in _named()}
-    about_words = {"test_a_shortage_is_told_from_everything_else_whatever_library_met_it"} | {
-        "test_a_defect_or_a_refusal_is_never_taken_for_a_shortage"
+    about_words = {
+        "test_a_shortage_is_told_from_everything_else_whatever_library_met_it",
+        "test_a_defect_or_a_refusal_is_never_taken_for_a_shortage",
+        "test_a_connection_that_broke_for_want_of_memory_is_told_from_one_that_the_other_end_broke",
+        "test_g11_a_command_that_lost_its_ledger_says_whose_fault_that_was",
     }
     made = set().union(*(_tests_of(path) for path in (TESTS / "resources").glob("test_*.py")))
     assert made - named - about_words == set()
