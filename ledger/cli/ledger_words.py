@@ -57,7 +57,9 @@ async def _words_of_the_ledger(settings: Settings, saved: SavedPlan, binding: De
             else []
         )
         return LedgerWords(
-            last_writers={key: LastWriter(write.source, write.run_id, write.position) for key, write in writers.items()},
+            last_writers={
+                key: LastWriter(write.source, write.run_id, write.position) for key, write in writers.items()
+            },
             overlaps=[item.overlap for item in found],
             stale=await _stale_findings(ledger, row.id, saved, position),
             committed=await ledger.run_commit(row.id, saved.manifest.run_id) is not None,
