@@ -421,7 +421,10 @@ def test_what_other_sources_wrote_since_is_shown(run_dir: Path) -> None:
     )
     text = shown(run_dir, ledger=LedgerWords(overlaps=[overlap]))
     assert "Also written by other sources since this plan was made (1)" in text
-    assert '* DcimDevice(name="sw1") by from-ipam, run 20261129T1700-00000000, position 17: the values differ in mtu' in text
+    assert (
+        '* DcimDevice(name="sw1") by from-ipam, run 20261129T1700-00000000, position 17: the values differ in mtu'
+        in text
+    )
     assert shown(run_dir, ledger=LedgerWords(overlaps=[overlap]), kind="BuiltinTag").count("from-ipam") == 0
 
 
