@@ -118,7 +118,7 @@ async def _events(ledger: Ledger, row: BindingRow, run_id: str, operation_id: st
     """The commit, the resumptions of the run and the operation's outcomes.
 
     What else there is of the run is left out: ``run.started`` may name objects of other operations. It is a resumption
-    where somebody had a run begin that had been refused before.
+    where somebody had a run begin that had been refused before, and is left out there as well if it names any.
     """
     events = [
         event
@@ -135,7 +135,8 @@ async def _events(ledger: Ledger, row: BindingRow, run_id: str, operation_id: st
 
 
 def _is_start_on_somebodys_word(event: StoredEvent) -> bool:
-    return event.kind == "run.started" and (parsed_object(event.body) or {}).get("by") is not None
+    body = (parsed_object(event.body) or {}) if event.kind == "run.started" else {}
+    return body.get("by") is not None and not body.get("overlaps")
 
 
 async def _checkpoint(ledger: Ledger, row: BindingRow, checksum: str, last: int) -> tuple[str, int, int]:

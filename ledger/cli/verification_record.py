@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _HARMLESS = frozenset({"host", "port", "dbname", "user", "sslmode"})
 """Parameters of a DSN that may be shown; any other may be, or hold, a secret."""
 
+_NOT_SHOWN = "an address that is not postgresql://USER@HOST:PORT/DATABASE"
+
 
 @dataclass(frozen=True, slots=True)
 class VerificationRecord:
@@ -108,9 +110,18 @@ def export_subject(root: Path) -> str:
 
 
 def shown_dsn(dsn: str) -> str:
-    """A DSN without password and without parameters that could be one."""
-    parts = urlsplit(dsn)
-    place = parts.netloc.rpartition("@")[2]
+    """A DSN without password and without parameters that could be one; one that is none is not shown at all.
+
+    A password with ``/``, ``?`` or ``#`` in it that is not escaped ends the part in which a password is looked for.
+    """
+    try:
+        parts = urlsplit(dsn)
+        host, port = parts.hostname or "", f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return _NOT_SHOWN
+    if parts.scheme not in ("postgresql", "postgres") or "@" in parts.path + parts.query + parts.fragment:
+        return _NOT_SHOWN
+    place = f"[{host}]{port}" if ":" in host else host + port
     user = f"{parts.username}@" if parts.username else ""
     shown = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name in _HARMLESS])
     return f"{parts.scheme}://{user}{place}{parts.path}{f'?{shown}' if shown else ''}"
