@@ -139,8 +139,8 @@ def print_notes(page: Page, saved: SavedPlan, resources: Sequence[Resource], kin
     notes = []
     if not summary.delete_operations_computed:
         notes.append(
-            "Deletes were not computed: the destination was not read in full, so this plan says nothing about objects "
-            "that exist only there."
+            "Deletes were not computed (diffsync_flags SKIP_UNMATCHED_DST, or another program): this plan says nothing "
+            "about objects that exist only at the destination."
         )
     elif not summary.counts["remove"]:
         notes.append("Deletes were computed: no object exists only at the destination.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +20,7 @@ from ledger.events import (
     OperationFailed,
     OperationSkipped,
     OperationUnknown,
+    Overlap,
     PlanRefused,
     RunEnded,
     RunResumed,
@@ -152,14 +153,21 @@ class Recorder:
             digest=plan.digest,
         )
 
-    async def started(self, plan: RecordedPlan, *, by: str | None = None, reason: str | None = None) -> Appended:
+    async def started(
+        self,
+        plan: RecordedPlan,
+        *,
+        by: str | None = None,
+        reason: str | None = None,
+        overlaps: Sequence[Overlap] = (),
+    ) -> Appended:
         """``run.started``; ``by`` and ``reason`` are those of the order to resume a refused run."""
         body = RunStarted(
             plan_checksum=plan.checksum,
             operations_count=len(plan.operations),
             policy=Policy(),
             source=plan.source,
-            overlaps=[],
+            overlaps=list(overlaps),
             by=by,
             reason=reason,
         )

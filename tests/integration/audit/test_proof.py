@@ -23,6 +23,7 @@ from ledger.audit.proof_check import CheckedProof, ProvenEvent, check_proof
 from ledger.audit.publish import publish_checkpoint
 from ledger.audit.signed_note import SigningKey
 from ledger.chain import event_hash
+from ledger.events import Overlap
 from ledger.store.ledger import Ledger
 from tests.support.recorded_runs import Recorder, make_plan
 from tests.support.told_story import CREATED, DOUBTED, UPDATED
@@ -93,6 +94,28 @@ async def test_a_proof_discloses_no_other_operation(ledger: Ledger) -> None:
         assert operation.operation_id not in text or operation.operation_id == RED
     assert "cold" not in text
     assert "blue" not in text
+
+
+async def test_a_proof_leaves_out_a_start_that_names_another_object(recording: Recorder) -> None:
+    plan = make_plan("run-renewed", creates=1, deletes=0)
+    other = Overlap(
+        kind="BuiltinTag",
+        identity={"name": "undisclosed"},
+        operation_id="op_0123456789abcdef",
+        fields=["description"],
+        source="library",
+        run_id="run-before",
+        position=1,
+    )
+    await recording.commit(plan)
+    await recording.started(plan, by="on-call", reason="token renewed", overlaps=[other])
+    await recording.outcome(plan, 0, "applied")
+    await recording.ended(plan, "run.applied")
+    proof = await _proof(recording.ledger, "run-renewed", plan.operations[0].operation_id)
+    assert "undisclosed" not in json.dumps(proof)
+    checked = _check(proof)
+    assert (checked.findings, checked.facts["resumptions"]) == ([], [])
+    assert any("names other objects" in text for text in checked.facts["not_proven"])
 
 
 def _set(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:

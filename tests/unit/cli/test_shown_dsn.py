@@ -16,6 +16,7 @@ SECRET = "canary-77aa"  # looked for in what is shown
         f"postgresql://me:{SECRET}@db.example:5432/ledger",
         f"postgresql://me:{SECRET}@[::1]:5432/ledger?sslmode=verify-full&password={SECRET}",
         f"postgresql://me:x/{SECRET}@db.example/ledger",
+        f"postgresql://me:12/{SECRET}@db.example/ledger",
         f"postgresql://me:x?{SECRET}@db.example/ledger",
         f"postgresql://me:x#{SECRET}@db.example/ledger",
         f"postgresql://me:{SECRET}/x@db.example/ledger",
