@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from ledger.plan.canonical import canonical_json_text
 from ledger.store.session import Session
 
+_AMONG = 200_000
+"""Lines that are looked through, of the plans that were committed last."""
+
 
 class KnownObjectQueries:
     """Part of :class:`ledger.store.ledger.Ledger`."""
@@ -27,4 +30,6 @@ class KnownObjectQueries:
             holding: texts of which each stands somewhere in the line, as a JSON string has them.
         """
         texts = [f'"kind":{canonical_json_text(kind)}', *(canonical_json_text(text)[1:-1] for text in holding)]
-        return [row["line"].encode() for row in await self._session.rows("known_lines", binding_id, texts, most)]
+        return [
+            row["line"].encode() for row in await self._session.rows("known_lines", binding_id, texts, most, _AMONG)
+        ]
