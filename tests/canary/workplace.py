@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.canary import canaries
+from tests.support.warm_program import warm_program
 
 PROGRAM = (sys.executable, "-X", "faulthandler", "-m", "ledger.cli.main")
 
@@ -125,16 +126,10 @@ class Workplace:
 
     def try_it(self, *command: str, **environment: str) -> int:
         """One command whose end may be this or that; returns its exit code."""
-        done = subprocess.run(
-            [*PROGRAM, "-v", *command],
-            cwd=self.folder,
-            env={**self.environment, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=90,
+        done = warm_program().run(
+            ("-v", *command), cwd=self.folder, env={**self.environment, **environment}, timeout=90
         )
-        self.keep(" ".join(command), done.stdout, done.stderr)
+        self.keep(" ".join(command), done.stdout.encode(), done.stderr.encode())
         return done.returncode
 
     def plan(self, configuration: str) -> dict[str, Any]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +12,9 @@ from typing import Any
 from ledger.plan.model import PlannedOperation
 from ledger.plan.reader import PlanArtifact, load_plan_artifact
 from tests.live.infrahub import LiveBranch
+from tests.support.warm_program import warm_program
 
-_PROGRAM = (sys.executable, "-m", "ledger.cli.main")
+_LONGEST_COMMAND = 3600.0  # seconds: a whole inventory
 
 
 @dataclass(frozen=True)
@@ -92,15 +91,8 @@ class LiveProgram:
         return all(report["holds"] for report in json.loads(self._run("verify")))
 
     def _run(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [*_PROGRAM, *arguments, "--output", "json"],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = (*arguments, "--output", "json")
+        done = warm_program().run(command, cwd=self.folder, env=self.environment, timeout=_LONGEST_COMMAND)
         if done.returncode != 0:
             raise AssertionError(f"apply-ledger {' '.join(arguments)} ended with {done.returncode}\n{done.stderr}")
         return done.stdout

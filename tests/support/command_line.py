@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from consumers.infrahub.sandbox.server import RunningSandbox
+from tests.support.warm_program import warm_program
 
 PROGRAM = (sys.executable, "-m", "ledger.cli.main")
 TOKEN = "canary-1f6b2c90-token"  # a secret that must never be seen in any output
@@ -75,6 +76,7 @@ class CommandLine:
         return sum(entry.branch == self.branch for entry in self.sandbox.journal.entries())
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """A process of the program as a person starts it, to be killed, stopped and asked."""
         return subprocess.Popen(
             [*PROGRAM, *arguments],
             cwd=self.folder,
@@ -86,16 +88,8 @@ class CommandLine:
         )
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [*PROGRAM, *arguments],
-            cwd=self.folder,
-            env={**self.environment, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=90,
-        )
+        """A command to its end."""
+        done = warm_program().run(arguments, cwd=self.folder, env={**self.environment, **environment}, timeout=90)
         assert TOKEN not in done.stdout + done.stderr
         assert "Traceback" not in done.stderr, done.stderr
         return done

@@ -185,7 +185,7 @@ async def test_a_server_that_stops_ends_its_audits_first(told_dsns: dict[str, st
         await opened.service.audits.close()
         answer = await asked
         assert (answer.status_code, answer.json()["code"]) == (503, "AuditEndedError")
-        assert await seen.given_back()
+        await until(seen.given_back)  # the database lists a connection for a moment after it was closed
         late = await client.post(f"{url}{HERE}/verify")
         assert (late.status_code, late.json()["code"]) == (503, "AuditEndedError")
 

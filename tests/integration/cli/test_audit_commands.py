@@ -55,6 +55,29 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     assert cli.run("history", "BuiltinTag", "name=green", *here).returncode == 1
     assert cli.run("history", "BuiltinTag", "green", *here).returncode == 64
 
+    _replays(cli, here, description)
+    note, key = _published(cli, here)
+    _verifies_with_notes(cli, here, note, key)
+    folder = cli.folder / "export"
+    told = cli.run("export", str(folder), *here)
+    assert (told.returncode, f"verify --export {folder} --key {key}" in told.stderr) == (0, True), told.stderr
+    compared = _documents(cli, "verify", "--against", str(folder))
+    assert (compared["same"], compared["differences"], compared["behind_here"]) == (True, [], 0)
+    assert cli.run("verify", "--against", str(folder), "--export", str(folder)).returncode == 0
+    assert cli.run("verify", "--against", str(folder), "--branch", "another").returncode == 64
+    status = cli.run("migrate", "--status").stderr
+    assert "psql 'postgresql://ledger_reader@/apply_ledger?host=" in status
+    assert str(cli.data_dir / "credentials.json") in status
+    operation = description["operation_id"]
+    proof = str(cli.folder / "proof.json")
+    assert cli.run("prove", second["run"], operation, "--to", proof).returncode == 0
+    _offline(cli, folder, proof, key)
+    plan_table = cli.folder / "runs" / first["run"] / "plan.parquet"
+    found = duckdb.sql(f"select action, source_id from read_parquet('{plan_table}') order by 2").fetchall()
+    assert found == [("create", "blue"), ("create", "red")]
+
+
+def _replays(cli: CommandLine, here: tuple[str, ...], description: dict[str, Any]) -> None:
     states = _documents(cli, "replay", "--state", "--at", str(description["earlier"][0]["position"]), *here)
     assert {state["identity"]["name"]: state["fields"]["description"] for state in states}["red"] == "warm"
     (change,) = _documents(cli, "replay", "--diff", str(description["position"] - 1), "2999-01-01", *here)
@@ -79,7 +102,8 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     assert cli.run("replay", "--state", *here, "--limit", "1", "--output", "ndjson").stderr == ""
     assert "more follow" not in cli.run("replay", *here, "--limit", "500").stderr
 
-    note, key = _published(cli, here)
+
+def _verifies_with_notes(cli: CommandLine, here: tuple[str, ...], note: str, key: str) -> None:
     report = _documents(cli, "verify", *here, "--checkpoint", note, "--key", key)
     assert [level["status"] for level in report[0]["levels"] if level["level"] == "checkpoints"] == ["held"]
     assert cli.run("verify", *here, "--resume-from", note).returncode == 0
@@ -91,23 +115,6 @@ def test_g08_an_auditor_asks_exports_and_proves(cli: CommandLine) -> None:
     assert str(cli.data_dir) in circumstances["subject"]
     assert [entry["name"] for entry in circumstances["files"]] == [note]
     assert report[0]["covered_to"] == report[0]["head_position"] - 1
-    folder = cli.folder / "export"
-    told = cli.run("export", str(folder), *here)
-    assert (told.returncode, f"verify --export {folder} --key {key}" in told.stderr) == (0, True), told.stderr
-    compared = _documents(cli, "verify", "--against", str(folder))
-    assert (compared["same"], compared["differences"], compared["behind_here"]) == (True, [], 0)
-    assert cli.run("verify", "--against", str(folder), "--export", str(folder)).returncode == 0
-    assert cli.run("verify", "--against", str(folder), "--branch", "another").returncode == 64
-    status = cli.run("migrate", "--status").stderr
-    assert "psql 'postgresql://ledger_reader@/apply_ledger?host=" in status
-    assert str(cli.data_dir / "credentials.json") in status
-    operation = description["operation_id"]
-    proof = str(cli.folder / "proof.json")
-    assert cli.run("prove", second["run"], operation, "--to", proof).returncode == 0
-    _offline(cli, folder, proof, key)
-    plan_table = cli.folder / "runs" / first["run"] / "plan.parquet"
-    found = duckdb.sql(f"select action, source_id from read_parquet('{plan_table}') order by 2").fetchall()
-    assert found == [("create", "blue"), ("create", "red")]
 
 
 def _published(cli: CommandLine, here: tuple[str, ...]) -> tuple[str, str]:
