@@ -13,7 +13,7 @@ from ledger.api.errors import InvalidEvidenceError, InvalidPlaceError, not_there
 from ledger.api.models import Page
 from ledger.api.reading import LedgerReader
 from ledger.audit.errors import KeyUnreadableError, NoteUnreadableError
-from ledger.audit.heads import TrustedCheckpoint, require_of_these, trusted_checkpoint
+from ledger.audit.heads import TrustedCheckpoint, require_of_these, require_signed, trusted_checkpoint
 from ledger.audit.keys import KeyFolder
 from ledger.audit.published import KnownCheckpoint, known_checkpoint, known_checkpoints
 from ledger.audit.signed_note import VerifyingKey, parse_verifying_key
@@ -62,6 +62,7 @@ class AuditReader:
         Raises:
             InvalidEvidenceError: a note or a key is none.
             NoTrustedKeyError: there is no key to check them with.
+            NoteNotTrustedError: none of the keys signed one.
             CheckpointOfNoBindingError: one is of another binding.
             KeyUnreadableError: a key of this installation is none.
         """
@@ -121,9 +122,11 @@ class AuditReader:
 
 def _trusted(text: str, name: str, keys: Sequence[VerifyingKey]) -> TrustedCheckpoint:
     try:
-        return trusted_checkpoint(text.encode("utf-8", "surrogatepass"), name, keys)
+        trusted = trusted_checkpoint(text.encode("utf-8", "surrogatepass"), name, keys)
     except NoteUnreadableError as exc:
         raise _no_evidence(f"the note in {name}", exc.expected) from None
+    require_signed(trusted, keys)
+    return trusted
 
 
 def _no_evidence(checked: str, expected: str) -> InvalidEvidenceError:

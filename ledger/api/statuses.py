@@ -16,6 +16,7 @@ _BY_CLASS: Mapping[type[ApplyLedgerError], int] = {
     audit.OperationNotProvableError: 404,
     audit.NoCheckpointForProofError: 409,
     audit.NoTrustedKeyError: 409,
+    audit.NoteNotTrustedError: 409,
     audit.CheckpointOfNoBindingError: 409,
     store.UnknownBindingError: 404,
     store.UnknownRunError: 404,
