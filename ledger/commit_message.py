@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from ledger.binding import DestinationBinding
 from ledger.commit import MAX_ACTOR_BYTES, MAX_REASON_BYTES, PlanCommit, commit_id
@@ -193,7 +192,9 @@ def _commit_of(value: bytes) -> PlanCommit:
         # Only names of our own: a field that the sender made up is part of the payload.
         faults = sorted(
             {
-                "a field that a commit does not have" if fault["type"] == "extra_forbidden" else _told(fault)
+                "a field that a commit does not have"
+                if fault["type"] == "extra_forbidden"
+                else _told(fault["loc"], fault["type"])
                 for fault in exc.errors(include_input=False)
             }
         )
@@ -210,8 +211,8 @@ def _commit_of(value: bytes) -> PlanCommit:
     return commit
 
 
-def _told(fault: ErrorDetails) -> str:
-    return f"{'.'.join(map(str, fault['loc'])) or 'body'} ({fault['type']})"
+def _told(place: tuple[int | str, ...], fault: str) -> str:
+    return f"{'.'.join(map(str, place)) or 'body'} ({fault})"
 
 
 def _require_agreement(commit: PlanCommit, key: bytes | None, headers: Headers) -> None:

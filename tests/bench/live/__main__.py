@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.bench.__main__ import measured, show
 from tests.bench.frame import Case
 from tests.bench.live import end_to_end, inventory, loop_cases
-from tests.bench.live.place import SYNC, Place
+from tests.bench.live.place import OURS, SYNC, Place
 from tests.bench.live.sizes import SIZES
 from tests.live.infrahub import given_infrahub
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the chosen cases; 0 whether or not targets are met: a bench informs, tests decide."""
     options = _parser().parse_args(arguments)
     sizes = SIZES[options.sizes]
-    place = Place(given_infrahub(), sizes, options.sync.absolute())
+    place = Place(given_infrahub(), sizes, options.sync.absolute(), options.ours.absolute())
     state: Path = options.state.absolute()  # commands run in folders of their own
     state.mkdir(parents=True, exist_ok=True)
     results = []
@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="of each variant, instead of what belongs to the sizes")
     parser.add_argument("--state", type=Path, default=Path(".state/bench-live"), help="where the results are kept")
     parser.add_argument("--sync", type=Path, default=SYNC, help="the program infrahub-sync (default: the one of make)")
+    parser.add_argument("--ours", type=Path, default=OURS, help="the program apply-ledger (default: the one of here)")
     return parser
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +37,7 @@ class Ours:
 
     folder: Path
     database: Path
+    program: Path
     label: str = "apply-ledger plan + apply"
     _runs: int = 0
 
@@ -63,7 +63,7 @@ class Ours:
         return planning + applying
 
     async def _command(self, folder: Path, environment: Mapping[str, str], *arguments: str) -> tuple[str, Need]:
-        program = (sys.executable, "-m", "ledger.cli.main", *arguments, "--output", "json")
+        program = (str(self.program), *arguments, "--output", "json")
         return await run_measured(program, folder=folder, environment=environment, report=folder / "need.json")
 
 

@@ -30,7 +30,7 @@ def case(name: str, what: str, place: Place, inventory: Inventory, runner: str) 
 def _measure(place: Place, inventory: Inventory, setting: Setting) -> Sequence[Figure]:
     async def measured() -> Sequence[Figure]:
         async with ledger_server(setting.scratch):
-            ours = Ours(setting.scratch, setting.scratch / "ledger")
+            ours = Ours(setting.scratch, setting.scratch / "ledger", place.ours)
             theirs = Theirs(setting.scratch, place.sync)
             return await Comparison(place, inventory, setting.scratch, theirs, ours).figures(setting.rounds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from tests.live.infrahub import LiveBranch, LiveInfrahub
 
 SYNC = Path(__file__).resolve().parents[3] / ".state/infrahub-sync/bin/infrahub-sync"
 """Where make installs the program that we are compared with."""
+OURS = Path(sys.executable).with_name("apply-ledger")
+"""The program of the environment that the tests run in, which has more in it than a user's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +25,13 @@ class Place:
         infrahub: the server.
         sizes: how large each case is.
         sync: the program ``infrahub-sync``, in an environment of its own.
+        ours: the program ``apply-ledger``.
     """
 
     infrahub: LiveInfrahub
     sizes: Sizes
     sync: Path
+    ours: Path = OURS
 
     @contextmanager
     def branch(self) -> Iterator[LiveBranch]:
