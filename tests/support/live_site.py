@@ -20,6 +20,8 @@ from tests.support.store import until
 
 START_WITHIN = 180.0
 """Seconds for a process to say that it serves; the first one makes its database."""
+_PATIENT = {"APPLY_LEDGER_WRITER__REQUEST_TIMEOUT": "60", "APPLY_LEDGER_WRITER__LEASE_TTL": "120"}
+"""A test holds an answer until it has looked at the page, however long a browser takes for it."""
 SCHEMA = Path(__file__).resolve().parents[1] / "data" / "schema-api.json"
 
 
@@ -60,7 +62,7 @@ async def live_site(folder: Path, branch: str) -> AsyncIterator[LiveSite]:
     home.chmod(0o755)
     with RunningSandbox(SCHEMA, token=TOKEN) as sandbox:
         sandbox.store.create_branch(branch)
-        cli = CommandLine(folder, sandbox, branch, home / "ledger")
+        cli = CommandLine(folder, sandbox, branch, home / "ledger", dict(_PATIENT))
         try:
             with _running(cli, "serve", "--port", "0") as (process, said):
                 await until(_says(process, said, "the ledger at "), within=START_WITHIN)
