@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from ledger import event_loop
 from ledger.api.errors import AuditEndedError, AuditTooLongError
 from ledger.api.limits import ApiLimits, AuditSlots
 from ledger.api.metrics import ApiMetrics
@@ -59,7 +59,7 @@ class Audit(Generic[T]):
             ApplyLedgerError: as the work does.
         """
         try:
-            return asyncio.run(self._run())
+            return event_loop.run(self._run())
         except asyncio.CancelledError:
             raise self._error or _nobody_waits() from None
         except (OSError, MemoryError) as exc:
@@ -165,7 +165,7 @@ class Audits:
         self._opened = opened
         self._seconds = limits.audit_seconds
         self._metrics = metrics
-        self._threads = ThreadPoolExecutor(limits.max_audits, thread_name_prefix="audit")
+        self._threads = event_loop.ThreadPool(limits.max_audits, name="audit")
         self._running: set[Audit[Any]] = set()
         self._closing = False
         self.slots = AuditSlots(limits.max_audits, limits.max_audits_each)

@@ -12,6 +12,7 @@ from typing import Protocol, Self
 
 import structlog
 
+from ledger import event_loop
 from ledger.errors import ApplyLedgerError
 
 _log = structlog.get_logger(__name__)
@@ -51,7 +52,7 @@ class ProjectionFollower:
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self._thread.start()
+        event_loop.start_thread(self._thread)
         return self
 
     async def __aexit__(
@@ -79,7 +80,7 @@ class ProjectionFollower:
         self._waiting = [(wanted, waiting) for wanted, waiting in self._waiting if not waiting.done()]
 
     def _run(self) -> None:
-        asyncio.run(self._follow())
+        event_loop.run(self._follow())
 
     async def _follow(self) -> None:
         store: Follows | None = None

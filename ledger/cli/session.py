@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -17,6 +16,7 @@ import structlog
 import typer
 from pydantic import SecretStr
 
+from ledger import event_loop
 from ledger.cli.settings import DestinationSettings, LogLevel, Settings, load_settings
 from ledger.cli.tracing import exported_spans
 from ledger.errors import ConfigurationError
@@ -56,13 +56,13 @@ def settings_of(context: typer.Context) -> Settings:
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's coroutine on an event loop of its own."""
-    return asyncio.run(work)
+    return event_loop.run(work)
 
 
 def run_traced(work: Coroutine[Any, Any, T]) -> T:
     """The same for what commits and applies: its spans go to a collector, where one is named."""
     with exported_spans(os.environ):
-        return asyncio.run(work)
+        return event_loop.run(work)
 
 
 def embedded(settings: Settings) -> EmbeddedPostgres:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import structlog
 
 from ledger import spans
+from ledger.event_loop import start_thread
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -68,8 +69,9 @@ def exported_spans(environ: MutableMapping[str, str]) -> Iterator[None]:
     finally:
         spans.use(None)
         leaving = threading.Thread(target=provider.shutdown, name="last spans", daemon=True)
-        leaving.start()
-        leaving.join(_LEAVE_WITHIN)
+        with suppress(RuntimeError):  # no room for it: spans are lost, and nothing else
+            start_thread(leaving)
+            leaving.join(_LEAVE_WITHIN)
 
 
 def _provider() -> TracerProvider | None:

@@ -25,6 +25,10 @@ _CONTEXT.set_forkserver_preload(
 )
 
 
+_LONGEST = 100.0
+"""Seconds that a process may take to say something, or to end."""
+
+
 class RealProcess:
     """A function running in a process of its own, with a connection to it. ``target`` gets the other end last."""
 
@@ -40,13 +44,21 @@ class RealProcess:
         return self._connection
 
     async def ended(self) -> tuple[int | None, str]:
-        """Wait for the end: exit status (negative: the signal that killed it) and the last word, empty without one."""
-        await asyncio.to_thread(self._process.join)
+        """Wait for the end: exit status (negative: the signal that killed it) and the last word, empty without one.
+
+        Not for ever: a thread that waited on after its test would keep the whole of the tests from their end.
+        """
+        await asyncio.to_thread(self._process.join, _LONGEST)
+        if self._process.exitcode is None:
+            self._process.kill()
+            raise AssertionError(f"the process did not end within {_LONGEST:.0f} s")
         return self._process.exitcode, self._last_word()
 
     async def said(self, word: str) -> None:
         """Wait until the process says this word; anything else, or its end, is an error."""
-        heard = await asyncio.to_thread(self._connection.recv)
+        if not await asyncio.to_thread(self._connection.poll, _LONGEST):
+            raise AssertionError(f"expected {word!r}, the process said nothing for {_LONGEST:.0f} s")
+        heard = self._connection.recv()
         if heard != word:
             raise AssertionError(f"expected {word!r}, the process said {heard!r}")
 
