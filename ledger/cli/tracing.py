@@ -69,7 +69,7 @@ def exported_spans(environ: MutableMapping[str, str]) -> Iterator[None]:
     finally:
         spans.use(None)
         leaving = threading.Thread(target=provider.shutdown, name="last spans", daemon=True)
-        with suppress(RuntimeError):  # no room for it: spans are lost, and nothing else
+        with suppress(RuntimeError, MemoryError):  # no room for it: spans are lost, and nothing else
             start_thread(leaving)
             leaving.join(_LEAVE_WITHIN)
 
