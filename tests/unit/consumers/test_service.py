@@ -129,9 +129,10 @@ async def test_bindings_are_served_independently_of_each_other(
 ) -> None:
     broken = Bench(root=tmp_path_factory.mktemp("other"))
     held = broken.commit([tag("x")])
-    never = asyncio.Event()
+    hangs, never = asyncio.Event(), asyncio.Event()
 
     async def hang(operation: PlannedOperation) -> str:
+        hangs.set()
         await never.wait()
         return broken.destination.write(operation)
 
@@ -139,7 +140,7 @@ async def test_bindings_are_served_independently_of_each_other(
     bench.commit([tag("a")])
     stop = asyncio.Event()
     task = asyncio.create_task(Worker([broken.writer(), bench.writer()]).run_until(stop))
-    await until(lambda: "run.applied" in bench.ledger.kinds("run-1"))
+    await until(lambda: hangs.is_set() and "run.applied" in bench.ledger.kinds("run-1"))
     assert broken.ledger.kinds("run-1") == ["run.started"]
     stop.set()
     never.set()
