@@ -56,17 +56,24 @@ def _another_actor(events: list[dict[str, Any]]) -> None:
     next(event for event in events if "by" in event["body"])["body"]["by"] = "somebody else"
 
 
+def _another_actor_before_the_true_bytes(events: list[dict[str, Any]]) -> None:
+    event = next(event for event in events if "by" in event["body"])
+    event["body_text"] = json.dumps(event["body"], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    event["body"]["by"] = "somebody else"
+
+
 @pytest.mark.rules("G8")
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         (_another_actor, "is not what it was"),
+        (_another_actor_before_the_true_bytes, "was not recorded in the one spelling"),
         (lambda events: events.pop(3), "event 5 follows 3"),
         (lambda events: events.__delitem__(slice(-2, None)), "the checkpoint covers"),
         (lambda events: events[2].update(recorded_at="2026-01-01T00:00:00.000000+00:00"), "event 3 is not what it was"),
         (lambda events: events[4].update(prev_hash="00" * 32), "event 5 does not follow the one before it"),
     ],
-    ids=["actor", "missing", "cut", "time", "link"],
+    ids=["actor", "actor-beside", "missing", "cut", "time", "link"],
 )
 async def test_g08_somebody_elses_program_finds_what_was_changed(exported: Path, change: Change, told: str) -> None:
     path = exported / "export" / "events.ndjson"

@@ -26,14 +26,9 @@ from tests.support.plan_rules import (
     update,
 )
 from tests.support.plan_rules import coverage_line as line
-from tests.support.reviewed_plans import shown, world
+from tests.support.reviewed_plans import shown
 
 DEPTHS = [False, True]
-
-
-@pytest.fixture
-def run_dir(tmp_path: Path) -> Path:
-    return world(tmp_path / RUN_ID)
 
 
 @pytest.mark.rules("H12", "H14", "A85")

@@ -21,16 +21,10 @@ from ledger.plan.review import (
 )
 from tests.support.plan_rules import (
     DESTINATION_ID,
-    RUN_ID,
 )
-from tests.support.reviewed_plans import shown, world
+from tests.support.reviewed_plans import shown
 
 DEPTHS = [False, True]
-
-
-@pytest.fixture
-def run_dir(tmp_path: Path) -> Path:
-    return world(tmp_path / RUN_ID)
 
 
 def test_deletes_are_grouped_by_the_source_that_wrote_the_object_last(run_dir: Path) -> None:
